@@ -38,6 +38,9 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: log.Synced, Last: log.Synced, Await: log.AwaitSynced},
 		Epoch:    d.state.Booted.Epoch, Seen: d.seen,
 	}
+	if c.Acknowledge == config.Quorum {
+		o.Journal.Last, o.Journal.Await = log.Written, log.AwaitWritten
+	}
 	if c.Acknowledge == config.Quorum && !d.once {
 		o.Lease = time.Duration(c.Lease)
 	}

@@ -3,7 +3,9 @@ package lead
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -20,7 +22,8 @@ const busPatience = 5 * time.Second
 
 // Rejoin compares the journal with its stream before the state is rebuilt, if answers wait for the bus, or another host
 // leads the kernel. If the bus cannot be reached, the kernel starts with its own journal; if answers wait for the bus, none
-// are given until it is back.
+// are given until it is back. Then Rejoin fails if the stream may have entries that the journal has lost, since others would
+// take their place.
 func (h *Host) Rejoin(ctx context.Context) error {
 	c := &h.Config.Cluster
 	if c.Name == "" {
@@ -48,15 +51,39 @@ func (h *Host) Rejoin(ctx context.Context) error {
 	if errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return h.startAnyway(err)
 	}
-	if err == nil && done.Fetched > 0 {
+	if err != nil {
+		return err
+	}
+	if done.Fetched > 0 {
 		h.Log.Warn("entries were fetched from the bus, which the journal did not have", "entries", done.Fetched)
 	}
-	return err
+	return h.keepBoot()
 }
 
+// startAnyway has the kernel start without the bus, unless it must not.
 func (h *Host) startAnyway(err error) error {
+	begun, failed := h.begun()
+	if failed != nil {
+		return failed
+	}
+	if name := h.Config.Cluster.Name; begun && h.Config.Cluster.Acknowledge == config.Quorum && !h.sameBoot() {
+		return fault.ClusterBus.New("the kernel %s starts once its bus is reached: its journal has not been compared with the bus since this machine was started, and may lack entries that the bus has: %v", name, err).
+			With("kernel", name)
+	}
 	h.Log.Warn("the journal is not compared with the bus at this start", "error", err)
+	if !begun {
+		return h.keepBoot()
+	}
 	return nil
+}
+
+// begun reports whether there is a journal.
+func (h *Host) begun() (bool, error) {
+	files, err := os.ReadDir(h.journal())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return len(files) > 0, err
 }
 
 // dial connects to the bus, within busPatience.
