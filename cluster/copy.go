@@ -54,6 +54,7 @@ type Copy struct {
 	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: unknown
 	quorum   bool                      // answers wait for the copy
 	group    group                     // the last one that was sent
+	moves    int                       // to other nodes, in search of the one that leads the stream
 
 	mu     sync.Mutex
 	told   *Quorum // nil: progress is not reported
@@ -154,6 +155,9 @@ func (c *Copy) Run(ctx context.Context) {
 		if c.Progress().Copied > before {
 			pause = minPause
 		}
+		if errors.Is(err, errMoved) {
+			continue
+		}
 		if c.conn.IsConnected() { // otherwise the connection has logged it
 			c.log.Warn("the journal is not copied at present", "error", err)
 		}
@@ -192,7 +196,8 @@ func (c *Copy) follow(ctx context.Context) error {
 		}
 		return errors.New("the bus is not reached")
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	life := ctx
+	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	var watch sync.WaitGroup
 	lost := c.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
@@ -211,6 +216,9 @@ func (c *Copy) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.quorum && c.approach(life, at.leader) {
+		return errMoved
+	}
 	c.set(func() { c.wrong = "" })
 	c.acknowledged(at.Seq)
 	if err := c.send(ctx, at.Seq+1, at.last); ctx.Err() == nil {
@@ -219,10 +227,36 @@ func (c *Copy) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// errMoved says that the connection goes to another node from now on.
+var errMoved = errors.New("the connection moves to another node")
+
+// approach has the connection go to another node if this one does not lead the stream: the node that does acknowledges a
+// message sooner than one that forwards it. It returns false if the connection stays, also after each node was tried.
+func (c *Copy) approach(ctx context.Context, leader string) bool {
+	if leader == "" || leader == c.conn.ConnectedServerName() || c.moves == len(c.conn.Servers())-1 {
+		c.moves = 0
+		return false
+	}
+	c.moves++
+	ctx, cancel := context.WithTimeout(ctx, minPause)
+	defer cancel()
+	there := c.conn.StatusChanged(nats.CONNECTED)
+	defer c.conn.RemoveStatusListener(there)
+	if c.conn.ForceReconnect() != nil {
+		return false
+	}
+	select {
+	case <-there:
+	case <-ctx.Done():
+	}
+	return true
+}
+
 // streamEnd is the end of a stream.
 type streamEnd struct {
 	journal.Head        // its last entry
 	last         uint64 // its last message
+	leader       string // the node that leads it; "": none, or the bus has only one
 }
 
 // align finds the end of the stream, which it makes if there is none.
@@ -241,6 +275,9 @@ func (c *Copy) align(ctx context.Context) (at streamEnd, err error) {
 		return at, fmt.Errorf("look at stream: %w", err)
 	}
 	at.last = info.State.LastSeq
+	if info.Cluster != nil {
+		at.leader = info.Cluster.Leader
+	}
 	for seq := at.last; seq > 0 && seq >= info.State.FirstSeq; seq-- {
 		m, ours, err := readMessage(ctx, stream, seq)
 		if err != nil {

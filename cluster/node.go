@@ -188,7 +188,7 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 		acknowledge = "quorum"
 	}
 	out := schema.ClusterStatusOutput{
-		Name: n.Name, Bus: n.Servers, Connected: n.conn.IsConnected(), Acknowledge: acknowledge,
+		Name: n.Name, Bus: n.Servers, Connected: n.conn.IsConnected(), Node: n.conn.ConnectedServerName(), Acknowledge: acknowledge,
 		Synced: int64(synced), Copied: int64(progress.Copied), Behind: int64(synced - min(synced, progress.Copied)), Alarm: progress.Alarm,
 		Trouble: progress.Wrong, Members: []schema.ClusterMember{},
 	}

@@ -19,6 +19,7 @@ type ClusterStatusOutput struct {
 	Lease       string          `json:"lease,omitzero" keep:"always" doc:"held: this host leads, and a standby knows it; lost: it does not at present, so nothing is answered that another host may know better. Absent: no standby is waited for."`
 	Members     []ClusterMember `json:"members" keep:"always" doc:"The other kernels of the members file, by name; as many as a line holds."`
 	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that are ignored, and why; absent: none."`
+	Node        string          `json:"node,omitzero" keep:"always" doc:"The node of the bus that this kernel is connected to; absent: none. With quorum it is the one that leads the stream of the kernel, if it can be reached."`
 }
 
 // ClusterMember is another kernel in the members file.

@@ -66,7 +66,7 @@ func onBus(t *testing.T, o cluster.Options, what string, do func(context.Context
 
 // TestThreeNodes: messages and processes go through a bus of three nodes with TLS, of which the one that leads the stream of the
 // sender is killed, with PWOS_LONG=1 ten times: each message arrives once, in order. At the end the copies of both journals are whole, and the
-// lease is held.
+// lease is held. In between, the sender is connected to the node that leads its stream.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*testkit.Patience)
@@ -117,6 +117,7 @@ func TestThreeNodes(t *testing.T) {
 			victim = nodes[at]
 			return nil
 		})
+		testkit.Eventually(t, "alpha is connected to the node that leads its stream", func() bool { return alpha.status().Node == victim.Name })
 		begun, written := make(chan struct{}), make(chan error, 1)
 		go func() {
 			err := w.write(ctx, alpha, reader, 5)
