@@ -18,7 +18,6 @@ import (
 // an agent can do reveals whether there is another origin (ABI 6.4). The calls use memory, processes, messages, the audit
 // log, names, ingested contexts, tools, external servers, and blobs; what a server and a tool see of their caller is part
 // of the answers.
-// their caller is among the answers.
 // Numbers from the kernel's global sequences are not compared, and PIDs are compared as names: a gap in them shows only
 // that something was done, which the kernel itself does too. Nor are the random names of blobs compared, but their contents
 // are.
