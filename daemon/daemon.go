@@ -62,6 +62,7 @@ type Daemon struct {
 	// stopping is called when Run starts to end.
 	stopping func()
 	standing func()          // called when Open starts to wait as a standby
+	grace    time.Duration   // Grace
 	patience context.Context // ends with the grace period
 	hurry    context.CancelFunc
 
@@ -93,7 +94,7 @@ type Daemon struct {
 // New returns a daemon with the given settings. It serves on the sockets that a service manager passed, if any.
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
 	d := &Daemon{
-		config: cfg, sockets: sockets, log: log, stopping: func() {}, standing: func() {},
+		config: cfg, sockets: sockets, log: log, stopping: func() {}, standing: func() {}, grace: Grace,
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    unixsock.NewIdle(time.Duration(cfg.IdleTimeout)),
 		reloads: make(chan struct{}, 1),
@@ -316,7 +317,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.stopping()
 	d.jobs.Close()
 	d.kernel.StopPrograms(d.patience) // first: programs may be connected, and other calls may wait for them
-	grace, cancel := context.WithTimeout(d.patience, Grace)
+	grace, cancel := context.WithTimeout(d.patience, d.grace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
 		d.log.Warn("connections were closed before they had finished", "error", err)

@@ -57,3 +57,6 @@ func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.state.Web.Fetcher = *fetch.New(o)
 }
+
+// SetGrace sets how long connections have to finish at a shutdown. It must be called before Run.
+func (d *Daemon) SetGrace(grace time.Duration) { d.grace = grace }

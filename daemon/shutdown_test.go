@@ -123,14 +123,18 @@ func TestShutdownAmongOtherFrames(t *testing.T) {
 // A client that does not read its answers delays the end at most by the grace period.
 func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	cfg := settingsIn(testkit.Dir(t))
+	d := daemon.New(cfg, nil, discard())
+	const grace = 2 * time.Second
+	d.SetGrace(grace)
+	r := runThis(t, cfg, d)
 	p := dial(t, r.KernelSocket)
 	stuff(t, p)
 	begin := time.Now()
 	r.stop()
 	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
-	if took := time.Since(begin); took < daemon.Grace-time.Second || took > daemon.Grace+20*time.Second {
-		t.Errorf("it took %v, want %v", took, daemon.Grace)
+	if took := time.Since(begin); took < grace || took > grace+20*time.Second {
+		t.Errorf("it took %v, want %v", took, grace)
 	}
 	r.wantGone(t)
 }
