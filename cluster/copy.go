@@ -34,7 +34,7 @@ type Source struct {
 	Synced func() uint64 // (*journal.Log).Synced
 
 	// Last returns the last entry to copy, and Await returns when an entry is to be copied. They are (*journal.Log).Synced and
-	// AwaitSynced; or Written and AwaitWritten, so that entries are sent while they are synced here. Then a power cut may leave
+	// AwaitSynced; or Syncing and AwaitSyncing, so that entries are sent while they are synced here. Then a power cut may leave
 	// entries in the stream that the journal does not have.
 	Last  func() uint64
 	Await func(ctx context.Context, entry uint64)

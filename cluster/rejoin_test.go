@@ -1,12 +1,14 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -162,8 +164,8 @@ func TestQuorumIsTold(t *testing.T) {
 	}
 }
 
-// TestSentWhileSynced: a copy of what is written sends it before it is synced, and goes on with it. What a power cut then takes
-// from the journal is fetched at the next start.
+// TestSentWhileSynced: a copy that is told of written entries sends them before they are synced, and goes on with them. What a
+// power cut then takes from the journal is fetched at the next start.
 func TestSentWhileSynced(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -173,7 +175,12 @@ func TestSentWhileSynced(t *testing.T) {
 	lost := filepath.Join(testkit.Dir(t), "journal")
 	testkit.Must(t, os.CopyFS(lost, os.DirFS(s.dir)))
 	source := s.source()
-	source.Last, source.Await = s.log.Written, s.log.AwaitWritten
+	source.Last = s.log.Written
+	source.Await = func(ctx context.Context, entry uint64) {
+		for s.log.Written() < entry && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	begin := func() (c *cluster.Copy, stop func()) {
 		c = testkit.Value(cluster.NewCopy("alpha", key, source, 1, m.conn, quiet))(t)
 		c.Tell(&cluster.Quorum{Acknowledged: func(uint64) {}, Fenced: func(err error) { t.Error(err) }})

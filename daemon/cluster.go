@@ -39,7 +39,7 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 		Epoch:    d.state.Booted.Epoch, Seen: d.seen,
 	}
 	if c.Acknowledge == config.Quorum {
-		o.Journal.Last, o.Journal.Await = log.Written, log.AwaitWritten
+		o.Journal.Last, o.Journal.Await = log.Syncing, log.AwaitSyncing
 	}
 	if c.Acknowledge == config.Quorum && !d.once {
 		o.Lease = time.Duration(c.Lease)

@@ -10,17 +10,19 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestAwait shows that a waiter returns when its entry is written, or durable, not before, and when the log has stopped.
+// TestAwait shows that a waiter returns when the fsync of its entry begins, or has ended, not before, and when the log has
+// stopped.
 func TestAwait(t *testing.T) {
 	t.Parallel()
-	t.Run("written", func(t *testing.T) { t.Parallel(); await(t, (*journal.Log).AwaitWritten, 1) })
+	t.Run("syncing", func(t *testing.T) { t.Parallel(); await(t, (*journal.Log).AwaitSyncing, 1) })
 	t.Run("synced", func(t *testing.T) { t.Parallel(); await(t, (*journal.Log).AwaitSynced, 0) })
 }
 
-// await checks wait. When entries are written and not yet durable, it must reach ahead of them: 1, or none: 0.
+// await checks wait, which during an fsync must return for the entry that this makes durable (ahead is 1), or must not (0).
 func await(t *testing.T, wait func(*journal.Log, context.Context, uint64), ahead int) {
 	synctest.Test(t, func(t *testing.T) {
-		log, _, err := journal.Open(journal.Options{Dir: "/journal", FS: faultfs.NewDisk()})
+		disk := faultfs.NewDisk()
+		log, _, err := journal.Open(journal.Options{Dir: "/journal", FS: disk})
 		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		waits := func(ctx context.Context, seq uint64) <-chan struct{} {
@@ -51,7 +53,13 @@ func await(t *testing.T, wait func(*journal.Log, context.Context, uint64), ahead
 		for seq := range 3 {
 			log.Append(benchEntry())
 			testkit.Must(t, log.Flush())
-			check("written", seq+ahead > 1, seq+ahead > 2, false, false)
+			check("written", seq > 1, false, false, false)
+			disk.Hook = func(op faultfs.Op) {
+				if op.Kind == faultfs.Sync {
+					disk.Hook = nil
+					check("while it is synced", seq+ahead > 1, seq+ahead > 2, false, false)
+				}
+			}
 			if _, err := log.Sync(); err != nil {
 				t.Fatal(err)
 			}

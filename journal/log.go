@@ -14,7 +14,7 @@ const keepBuffer = 4 << 20
 // A Log is a journal open for writing.
 //
 // Append, Flush, RotateDue and Close belong to one owner, a goroutine or an actor, and must not run
-// concurrently. Sync, Checkpoint, CheckpointDue, CheckpointWaits, Written and Synced may run
+// concurrently. Sync, Checkpoint, CheckpointDue, CheckpointWaits, Written, Syncing and Synced may run
 // concurrently with them, and with each other. So may Rotate; until it returns the owner calls only
 // Append and Head.
 type Log struct {
@@ -46,10 +46,11 @@ type Log struct {
 	mu      sync.Mutex // locked for a few assignments, never for I/O
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
+	syncing Head       // flushed when the last fsync began
 	synced  Head
 	ended   Head    // of the last complete segment, if no checkpoint of it was tried
 	dead    error   // why the log stopped
-	toWrite waiters // of AwaitWritten
+	toBegin waiters // of AwaitSyncing
 	toSync  waiters // of AwaitSynced
 
 	checkMu   ioLock
@@ -134,7 +135,6 @@ func (l *Log) flushPending(reserved bool) error {
 	l.clear()
 	l.mu.Lock()
 	l.flushed = l.written
-	l.toWrite.reached(l.flushed.Seq)
 	l.mu.Unlock()
 	return nil
 }
@@ -226,6 +226,13 @@ func (l *Log) Written() uint64 {
 	return l.flushed.Seq
 }
 
+// Syncing returns the seq of the last entry for which an fsync has begun. Until that has ended, a power cut may take it.
+func (l *Log) Syncing() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.syncing.Seq
+}
+
 // Synced returns the seq of the last durable entry.
 func (l *Log) Synced() uint64 {
 	l.mu.Lock()
@@ -239,7 +246,7 @@ func (l *Log) stop(cause error) error {
 	defer l.mu.Unlock()
 	if l.dead == nil {
 		l.dead = fmt.Errorf("%w: %w", ErrStopped, cause)
-		l.toWrite.tell()
+		l.toBegin.tell()
 		l.toSync.tell()
 	}
 	return l.dead

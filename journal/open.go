@@ -68,7 +68,7 @@ func (l *Log) restore() (*Recovery, error) {
 	if err := l.dir.Sync(); err != nil {
 		return nil, fmt.Errorf("sync journal directory: %w", err)
 	}
-	l.head, l.written, l.flushed, l.synced = x.head, x.head, x.head, x.head
+	l.head, l.written, l.flushed, l.syncing, l.synced = x.head, x.head, x.head, x.head, x.head
 	// The mark moves only now: an interrupted start has acknowledged nothing.
 	if x.head.Seq > 0 {
 		l.writeMark(x.head)

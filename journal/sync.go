@@ -29,6 +29,10 @@ func (l *Log) syncFlushed() (through uint64, err error) {
 func (l *Log) syncSegment() (through uint64, err error) {
 	l.mu.Lock()
 	f, covers, before, dead := l.target, l.flushed, l.synced, l.dead
+	if dead == nil {
+		l.syncing = covers
+		l.toBegin.reached(covers.Seq)
+	}
 	l.mu.Unlock()
 	if dead != nil {
 		return before.Seq, dead
@@ -49,10 +53,9 @@ func (l *Log) syncSegment() (through uint64, err error) {
 // AwaitSynced returns when entry seq is durable, the log has stopped, or ctx is done. Any goroutine may call it.
 func (l *Log) AwaitSynced(ctx context.Context, seq uint64) { l.await(ctx, seq, &l.synced, &l.toSync) }
 
-// AwaitWritten returns when a reader of the files can see entry seq, the log has stopped, or ctx is done. Any goroutine may
-// call it.
-func (l *Log) AwaitWritten(ctx context.Context, seq uint64) {
-	l.await(ctx, seq, &l.flushed, &l.toWrite)
+// AwaitSyncing returns when an fsync of entry seq has begun, the log has stopped, or ctx is done. Any goroutine may call it.
+func (l *Log) AwaitSyncing(ctx context.Context, seq uint64) {
+	l.await(ctx, seq, &l.syncing, &l.toBegin)
 }
 
 func (l *Log) await(ctx context.Context, seq uint64, at *Head, w *waiters) {

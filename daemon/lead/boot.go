@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 )
 
-// In quorum mode, entries are sent while they are written to the disk, so a crash of the machine may leave entries in the
+// In quorum mode, entries are sent while they are synced, so a crash of the machine may leave entries in the
 // stream that the journal does not have. The file boot in the state directory has the id of the machine's start during which
 // the journal was last compared with the stream, or was begun. While it runs, the page cache has all that was sent.
 
