@@ -256,7 +256,7 @@ func (c *Copy) approach(ctx context.Context, leader string) bool {
 type streamEnd struct {
 	journal.Head        // its last entry
 	last         uint64 // its last message
-	leader       string // the node that leads it; "": none, or the bus has only one
+	leader       string // the node that leads it; "": none
 }
 
 // align finds the end of the stream, which it makes if there is none.

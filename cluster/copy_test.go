@@ -65,6 +65,12 @@ func (s *scribe) append(texts ...string) {
 	testkit.Must(s.t, err)
 }
 
+// checkpoint signs an entry.
+func (s *scribe) checkpoint(key *access.HostKey, head journal.Head) journal.Checkpoint {
+	s.t.Helper()
+	return testkit.Value(testkit.Value(journal.NewHeadSigner(key))(s.t).Sign(head, time.UnixMilli(1)))(s.t)
+}
+
 // noise returns a text that cannot be compressed.
 func noise(size int) string {
 	random := make([]byte, base64.StdEncoding.DecodedLen(size))
@@ -421,7 +427,7 @@ func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	record := testkit.Value(r.Next(s.t.Context()))(s.t)
 	m := nats.NewMsg(cluster.JournalSubject("alpha"))
 	m.Data = append(append(m.Data, record.Line...), '\n')
-	checkpoint := testkit.Value(testkit.Value(journal.NewHeadSigner(key))(s.t).Sign(journal.Head{Seq: record.Seq, Hash: record.Hash}, time.UnixMilli(1)))(s.t)
+	checkpoint := s.checkpoint(key, journal.Head{Seq: record.Seq, Hash: record.Hash})
 	m.Header.Set("Pwos-Checkpoint", string(checkpoint.AppendLine(nil)))
 	testkit.Must(s.t, r.Close())
 	return m

@@ -1,14 +1,14 @@
 package cluster_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -164,8 +164,8 @@ func TestQuorumIsTold(t *testing.T) {
 	}
 }
 
-// TestSentWhileSynced: a copy that is told of written entries sends them before they are synced, and goes on with them. What a
-// power cut then takes from the journal is fetched at the next start.
+// TestSentWhileSynced: a copy in quorum mode sends entries while they are synced, and goes on with them. What a power cut then
+// takes from the journal is fetched at the next start.
 func TestSentWhileSynced(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -174,14 +174,15 @@ func TestSentWhileSynced(t *testing.T) {
 	s.write(3, 10)
 	lost := filepath.Join(testkit.Dir(t), "journal")
 	testkit.Must(t, os.CopyFS(lost, os.DirFS(s.dir)))
-	source := s.source()
-	source.Last = s.log.Written
-	source.Await = func(ctx context.Context, entry uint64) {
-		for s.log.Written() < entry && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-	}
+	testkit.Must(t, s.log.Close())
+	disk := &heldSyncs{release: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(disk.release) })
+	t.Cleanup(release)
+	log, _, err := journal.Open(journal.Options{Dir: s.dir, Signer: key, FS: disk})
+	testkit.Must(t, err)
+	s.log = log
 	begin := func() (c *cluster.Copy, stop func()) {
+		source := cluster.Source{Dir: s.dir, Synced: log.Synced, Last: log.Syncing, Await: log.AwaitSyncing}
 		c = testkit.Value(cluster.NewCopy("alpha", key, source, 1, m.conn, quiet))(t)
 		c.Tell(&cluster.Quorum{Acknowledged: func(uint64) {}, Fenced: func(err error) { t.Error(err) }})
 		return c, running(t, c)
@@ -192,20 +193,54 @@ func TestSentWhileSynced(t *testing.T) {
 	}
 	c, stop := begin()
 	sent(c, 3)
-	for entry := range uint64(5) {
-		s.log.Append(&journal.Entry{Time: 1, Request: []byte(`"x"`), Outcome: []byte(`"ok"`)})
-		testkit.Must(t, s.log.Flush())
-		sent(c, entry+4)
+	for range 5 {
+		log.Append(&journal.Entry{Time: 1, Request: []byte(`"x"`), Outcome: []byte(`"ok"`)})
 	}
+	testkit.Must(t, log.Flush())
+	disk.held.Store(true)
+	synced := make(chan error, 1)
+	go func() {
+		_, err := log.Sync()
+		synced <- err
+	}()
+	sent(c, 8)
 	stop()
 	c, stop = begin()
 	sent(c, 8)
 	stop()
-	if synced := s.log.Synced(); synced != 3 {
-		t.Errorf("entry %d was synced", synced)
+	if synced := log.Synced(); synced != 3 {
+		t.Errorf("entry %d is durable before its sync has ended", synced)
 	}
 	done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, lost))(t)
 	if done.Fetched != 5 || done.Aside != "" {
 		t.Errorf("the next start: %+v", done)
 	}
+	release()
+	testkit.Must(t, testkit.Receive(t, synced, "the end of the sync"))
+}
+
+// heldSyncs is a file system on which syncs do not end before release is closed, while they are held.
+type heldSyncs struct {
+	journal.OSFS
+
+	held    atomic.Bool
+	release chan struct{}
+}
+
+func (d *heldSyncs) Create(name string) (journal.File, error) {
+	f, err := d.OSFS.Create(name)
+	return &heldFile{f, d}, err
+}
+
+type heldFile struct {
+	journal.File
+
+	disk *heldSyncs
+}
+
+func (f *heldFile) Sync() error {
+	if f.disk.held.Load() {
+		<-f.disk.release
+	}
+	return f.File.Sync()
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -48,7 +47,7 @@ func (s *scribe) put(m *member, key *access.HostKey, requests ...string) {
 		msg.Data = append(append(msg.Data, testkit.Value(r.Next(s.t.Context()))(s.t).Line...), '\n')
 		testkit.Must(s.t, r.Close())
 	}
-	checkpoint := testkit.Value(testkit.Value(journal.NewHeadSigner(key))(s.t).Sign(s.log.Head(), time.UnixMilli(1)))(s.t)
+	checkpoint := s.checkpoint(key, s.log.Head())
 	msg.Header.Set("Pwos-Checkpoint", string(checkpoint.AppendLine(nil)))
 	_, err := m.js.PublishMsg(testkit.Context(s.t), msg)
 	testkit.Must(s.t, err)

@@ -40,9 +40,9 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 	}
 	if c.Acknowledge == config.Quorum {
 		o.Journal.Last, o.Journal.Await = log.Syncing, log.AwaitSyncing
-	}
-	if c.Acknowledge == config.Quorum && !d.once {
-		o.Lease = time.Duration(c.Lease)
+		if !d.once {
+			o.Lease = time.Duration(c.Lease)
+		}
 	}
 	if d.cluster, err = cluster.Start(o); err == nil {
 		d.state.Self.SeeCluster(d.cluster)

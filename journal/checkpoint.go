@@ -103,8 +103,10 @@ func NewHeadSigner(s Signer) (*HeadSigner, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = signCheckpoint(s, key, Head{}, 0)
-	return &HeadSigner{s, key}, err
+	if _, err := signCheckpoint(s, key, Head{}, 0); err != nil {
+		return nil, err
+	}
+	return &HeadSigner{s, key}, nil
 }
 
 // Key returns the line of authorized_keys with which checkpoints name the key.

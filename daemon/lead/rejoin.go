@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -84,6 +85,26 @@ func (h *Host) begun() (bool, error) {
 		return false, nil
 	}
 	return len(files) > 0, err
+}
+
+// bootFile has the id of the machine's start during which the journal was last compared with the stream, or was begun. In quorum
+// mode, entries are sent while they are synced, so a crash of the machine may leave entries in the stream that the journal does
+// not have. While the machine runs, the page cache has all that was sent.
+func (h *Host) bootFile() string { return filepath.Join(h.Config.StateDir, "boot") }
+
+// sameBoot reports whether the journal has been compared with the stream since the machine was started. It is false if that
+// is not known.
+func (h *Host) sameBoot() bool {
+	text, err := os.ReadFile(h.bootFile())
+	return err == nil && len(text) > 0 && string(text) == bootID()
+}
+
+// keepBoot records that the journal was compared with the stream.
+func (h *Host) keepBoot() error {
+	if h.sameBoot() {
+		return nil
+	}
+	return replace.File(h.bootFile(), []byte(bootID()), 0o600)
 }
 
 // dial connects to the bus, within busPatience.
