@@ -264,6 +264,35 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// A kernel that answers a request may publish to the inboxes of members only. It can send one to itself that wants its answer elsewhere.
+func TestAnswerToItself(t *testing.T) {
+	t.Parallel()
+	_, s, _, alpha, beta := copiedBeside(t)
+	alpha.makes(t, "lease", "alpha")
+	testkit.Value(beta.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+		if err := m.Respond(m.Data); err != nil {
+			t.Error(err)
+		}
+	}))(t)
+	for _, one := range [][2]string{
+		{"$JS.API.STREAM.DELETE." + cluster.Stream("alpha"), ""},
+		{"$JS.API.STREAM.LEADER.STEPDOWN." + cluster.Stream("alpha"), ""},
+		{"$KV." + cluster.LeaseBucket("alpha") + ".leader", `{"key":"","epoch":9}`},
+		{cluster.JournalSubject("alpha"), "{}"},
+	} {
+		testkit.Must(t, beta.conn.PublishRequest(cluster.RequestSubject("beta"), one[0], []byte(one[1])))
+		testkit.Eventually(t, "an answer at "+one[0]+" is refused", func() bool {
+			testkit.Must(t, beta.conn.Flush())
+			err := beta.conn.LastError()
+			return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), one[0])
+		})
+	}
+	whole(t, alpha, s, "alpha")
+	if lease, err := testkit.Value(alpha.js.KeyValue(testkit.Context(t), cluster.LeaseBucket("alpha")))(t).Get(testkit.Context(t), "leader"); err == nil {
+		t.Errorf("alpha's lease is %q", lease.Value())
+	}
+}
+
 // A member may have answers of the bus sent to the stream of another kernel. They stop neither its copy nor those who read it.
 func TestAnswersInStream(t *testing.T) {
 	t.Parallel()

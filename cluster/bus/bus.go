@@ -4,6 +4,7 @@ package bus
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,12 +47,13 @@ func (s Settings) Options() (*server.Options, error) {
 	if port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
-	for _, member := range current(s.Members) {
+	members := current(s.Members)
+	for _, member := range members {
 		user, err := cluster.User(member.Key)
 		if err != nil {
 			return nil, err
 		}
-		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: user, Permissions: Permissions(member.Kernel)})
+		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: user, Permissions: Permissions(member.Kernel, members)})
 	}
 	if s.Cert != "" {
 		if o.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: s.Cert, KeyFile: s.Key}); err != nil {
@@ -81,17 +83,27 @@ func address(text, flag string) (string, int, error) {
 	return host, int(port), nil
 }
 
-// Permissions are what a kernel may do on the bus: append to its own stream, read all streams, send requests to others, and
+// Permissions are what a kernel may do on the bus: append to its own stream, read all streams, send requests to other members, and
 // answer those that it gets. No kernel may delete or change what is in a stream. The bus creates the streams: a kernel may request its own.
-func Permissions(kernel string) *server.Permissions {
+//
+// Answers go to the inboxes of members. NATS can permit a user to answer wherever a request says (allow_responses), but a kernel can
+// send a request to itself: it could publish to every subject, those of JetStream's interface and of other kernels' streams too.
+func Permissions(kernel string, members []*access.AuthorizedKey) *server.Permissions {
 	api := "$JS.API."
+	publish := []string{
+		cluster.JournalSubject(kernel), cluster.RequestSubject("*"), cluster.MakeSubject("*", kernel),
+		api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
+		"$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>", // for streams of earlier builds, which allow it
+	}
+	for _, m := range members { // several lines may name one kernel
+		if inboxes := inboxesOf(m.Kernel); !slices.Contains(publish, inboxes) {
+			publish = append(publish, inboxes)
+		}
+	}
 	return &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{
-			cluster.JournalSubject(kernel), cluster.RequestSubject("*"), cluster.MakeSubject("*", kernel),
-			api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
-			"$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>", // for streams of earlier builds, which allow it
-		}},
-		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), cluster.InboxPrefix(kernel) + ".>"}},
-		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
+		Publish:   &server.SubjectPermission{Allow: publish},
+		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), inboxesOf(kernel)}},
 	}
 }
+
+func inboxesOf(kernel string) string { return cluster.InboxPrefix(kernel) + ".>" }

@@ -15,18 +15,19 @@ import (
 func Users(members *access.AuthorizedKeys) (string, error) {
 	var b strings.Builder
 	b.WriteString("authorization {\n  users = [\n")
-	for _, member := range current(members) {
+	valid := current(members)
+	for _, member := range valid {
 		user, err := cluster.User(member.Key)
 		if err != nil {
 			return "", err
 		}
-		p := Permissions(member.Kernel)
+		p := Permissions(member.Kernel, valid)
 		// There the kernels create the streams themselves.
 		p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.CREATE."+cluster.Stream(member.Kernel), "$JS.API.STREAM.CREATE.KV_"+cluster.LeaseBucket(member.Kernel))
 		fmt.Fprintf(&b, "    {\n      nkey: %s # %s\n      permissions: {\n", user, member.Kernel)
 		fmt.Fprintf(&b, "        publish: {allow: [%s]}\n", quoted(p.Publish.Allow))
 		fmt.Fprintf(&b, "        subscribe: {allow: [%s]}\n", quoted(p.Subscribe.Allow))
-		fmt.Fprintf(&b, "        allow_responses: {max: %d, expires: %q}\n      }\n    }\n", p.Response.MaxMsgs, p.Response.Expires)
+		b.WriteString("      }\n    }\n")
 	}
 	b.WriteString("  ]\n}\n")
 	return b.String(), nil
