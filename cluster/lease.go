@@ -47,6 +47,9 @@ type Seen struct {
 	Epoch    int64
 }
 
+// Replaced reports whether an answer of JetStream is in the place of the lease.
+func (s Seen) Replaced() bool { return s.Key == noLease }
+
 // LeaseOptions are the options of leader and standby.
 type LeaseOptions struct {
 	Kernel   string
@@ -177,6 +180,9 @@ func (l *Lease) within(d time.Duration) time.Duration {
 	return d
 }
 
+// replacedTries is how often Renew writes the lease again at once, if an answer of JetStream has replaced it each time.
+const replacedTries = 5
+
 // Renew writes the lease if the bus has the one that was read last.
 func (l *Lease) Renew(ctx context.Context) (err error) {
 	if l.kv == nil {
@@ -184,20 +190,33 @@ func (l *Lease) Renew(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	for range replacedTries {
+		var replaced bool
+		if replaced, err = l.write(ctx); !replaced {
+			break
+		}
+	}
+	return err
+}
+
+// write writes the lease once. replaced reports that it was not written since an answer of JetStream was in the place of this host's
+// lease, so that the next attempt replaces that one.
+func (l *Lease) write(ctx context.Context) (replaced bool, err error) {
 	l.mu.Lock()
 	seen, deposed := l.seen, l.deposed
 	l.mu.Unlock()
 	if deposed {
-		return nil
+		return false, nil
 	}
 	text, err := schema.Marshal(&l.own)
 	if err != nil {
-		return err
+		return false, err
 	}
 	sent := l.Clock()
 	revision, err := l.kv.Update(ctx, leaseKey, text, seen.Revision) // revision 0: it must not exist
 	if err != nil {
-		return errors.Join(fmt.Errorf("renew lease: %w", err), l.look(ctx))
+		replaced, unread := l.look(ctx)
+		return replaced, errors.Join(fmt.Errorf("renew lease: %w", err), unread)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +227,7 @@ func (l *Lease) Renew(ctx context.Context) (err error) {
 	}
 	l.seen = Seen{Revision: revision, Since: sent, Key: l.own.Key, Epoch: l.own.Epoch}
 	l.held, l.until = true, sent+SelfFence(l.Term)
-	return nil
+	return false, nil
 }
 
 // Release gives up the lease. The caller must not answer calls afterwards.
@@ -229,11 +248,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// look reads the lease after a refused renewal: the answer was lost, another host has written it, or the bus has lost it.
-func (l *Lease) look(ctx context.Context) error {
+// look reads the lease after a refused renewal: the answer was lost, another host has written it, an answer of JetStream has replaced
+// this host's (replaced), or the bus has lost it.
+func (l *Lease) look(ctx context.Context) (replaced bool, err error) {
 	next, err := readLease(ctx, l.kv)
 	if err != nil {
-		return err
+		return false, err
 	}
 	now := l.Clock()
 	l.mu.Lock()
@@ -243,13 +263,13 @@ func (l *Lease) look(ctx context.Context) error {
 	}
 	switch {
 	case next.Revision == l.seen.Revision:
-	case next.Key == noLease && l.held && now < l.until: // it has replaced this host's lease: no other host can have written one meanwhile
-		l.seen.Revision = next.Revision
+	case next.Key == noLease && l.held && now < l.until: // no other host can have written one meanwhile
+		l.seen.Revision, replaced = next.Revision, true
 	default:
 		next.Since = now
 		l.seen = next
 	}
-	return nil
+	return replaced, nil
 }
 
 // open opens the bucket of the lease, and creates it if it is missing.
@@ -275,8 +295,7 @@ func (l *Lease) open(ctx context.Context) (jetstream.KeyValue, error) {
 // lookFirst reads the lease of the previous leader, if there is one.
 func (l *Lease) lookFirst(ctx context.Context, kv jetstream.KeyValue) error {
 	l.kv = kv
-	err := l.look(ctx)
-	if err != nil {
+	if _, err := l.look(ctx); err != nil {
 		l.kv = nil
 		return err
 	}

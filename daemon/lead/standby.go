@@ -51,6 +51,8 @@ type standby struct {
 	seen  cluster.Seen
 	looks int
 	said  string // the last message that was logged
+	// replaced is how many looks in a row found an answer of JetStream in the place of the lease.
+	replaced int
 
 	followed bool // the journal was fetched once
 }
@@ -62,6 +64,12 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	seen, expired, err := s.lease.Look(short)
 	if err != nil {
 		return false, s.later(ctx, err)
+	}
+	if s.replaced++; !seen.Replaced() {
+		s.replaced = 0
+	}
+	if s.replaced == rejoinEvery { // for a term
+		s.Log.Warn("a member has answers of the bus sent to the lease of this kernel: this standby cannot see whether the leader lives, and does not take over; remove that member from the bus, or take over by hand", "kernel", s.Config.Cluster.Name)
 	}
 	if s.looks++; !expired {
 		s.seen = seen
