@@ -54,8 +54,8 @@ func compared(t *testing.T, s *scenery) bool {
 				t.Fatalf("call %d of %s, alone:\n%s\nbeside another origin:\n%s", i, name, want, got)
 			}
 		}
-		succeeded(t, alone[name])
 	}
+	succeeded(t, slices.Concat(together["a"], together["b"])) // of one agent's random calls, all of a kind may be refused
 	return true
 }
 
