@@ -25,13 +25,6 @@ import (
 
 var kept [][]byte
 
-func deeper(n int) int {
-	if n == 0 {
-		return 0
-	}
-	return deeper(n+1) + n
-}
-
 func main() {
 	in, _ := io.ReadAll(os.Stdin)
 	switch word := strings.Trim(strings.TrimSpace(string(in)), "\""); word {
@@ -39,8 +32,6 @@ func main() {
 		for {
 			kept = append(kept, make([]byte, 16<<20))
 		}
-	case "recurse":
-		os.Exit(deeper(1))
 	case "flood":
 		line := []byte(strings.Repeat("x", 1<<16))
 		for range 1 << 14 {
@@ -88,6 +79,12 @@ const (
 		"\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + // function 0: func()
 		memory + exports + "\x00" +
 		"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // loop br 0 end
+
+	// recursing calls itself without end.
+	recursing = magic +
+		"\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" +
+		memory + exports + "\x00" +
+		"\x0a\x06\x01\x04\x00\x10\x00\x0b" // call 0
 )
 
 // saying returns a module that writes a text of less than 100 bytes.
@@ -105,21 +102,21 @@ func saying(text string) string {
 // TestToolsAreStopped: whatever a tool does, its call ends within the configured limits and has the reason.
 func TestToolsAreStopped(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried+"output_bytes = 1000000\n", nil)
+	p := newPlace(t, unhurried+"output_bytes = 1000000\n", map[string]string{"recursing": recursing})
 	p.module(t, "bad", bad)
 	d := p.start(t)
 	c := p.dial(t)
 	for word, want := range map[string]answer{
-		"grow":    {code: 502, text: "the tool failed"},
-		"recurse": {code: 502},
-		"flood":   {code: 502, text: "1000000"},
-		"prose":   {code: 502, text: "not one JSON value"},
-		"deep":    {code: 502, text: "nested deeper"},
+		"grow":  {code: 502, text: "the tool failed"},
+		"flood": {code: 502, text: "1000000"},
+		"prose": {code: 502, text: "not one JSON value"},
+		"deep":  {code: 502, text: "nested deeper"},
 	} {
 		if got := c.try("Syscall.Call", badCall(word)); got.code != want.code || !strings.Contains(got.text, want.text) || !strings.HasPrefix(got.text, "call os:///bad: ") {
 			t.Errorf("%s: got %+v, want %+v", word, got, want)
 		}
 	}
+	c.refused(502, "call os:///recursing: the tool failed: module[] function[_start] failed: stack overflow", "Syscall.Call", `{"syscall":"os/recursing"}`)
 	// The module can still be used, and a long answer is passed by reference.
 	if got := c.call("Syscall.Call", `{"syscall":"os/bad","args":[1,"b",[]]}`); got != `[1,"b",[]]` {
 		t.Errorf("got %s", got)
