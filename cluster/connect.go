@@ -3,9 +3,11 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,6 +53,18 @@ func User(key access.PublicKey) (string, error) {
 	return string(user), nil
 }
 
+// nonce is the form of what a node has signed. A request or a checkpoint that the host key signs has spaces and newlines.
+var nonce = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// signNonce proves to a node of the bus that this kernel has its key. It signs nothing but a nonce: who runs the bus could have this
+// kernel's requests and checkpoints signed.
+func signNonce(key *access.HostKey, text []byte) ([]byte, error) {
+	if !nonce.Match(text) {
+		return nil, fmt.Errorf("sign nonce of the bus: %q is no nonce", fault.Clip(string(text)))
+	}
+	return key.Sign(text)
+}
+
 // Connect joins the bus. It does not wait until the bus is reached: the connection is retried until the caller closes it.
 func Connect(o Options) (*nats.Conn, error) {
 	user, err := User(o.Key.Key())
@@ -59,9 +73,9 @@ func Connect(o Options) (*nats.Conn, error) {
 	}
 	options := []nats.Option{
 		nats.Name("pwos " + o.Name),
-		nats.Nkey(user, o.Key.Sign),
-		nats.CustomInboxPrefix(InboxPrefix(o.Name)),
-		nats.IgnoreDiscoveredServers(), // this host can reach those of the configuration
+		nats.Nkey(user, func(text []byte) ([]byte, error) { return signNonce(o.Key, text) }),
+		nats.CustomInboxPrefix(InboxPrefix(o.Name) + "." + rand.Text()), // no other member sees it
+		nats.IgnoreDiscoveredServers(),                                  // this host can reach those of the configuration
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // to leave a node that hangs
 		nats.ReconnectJitter(reconnectWait/2, reconnectWait/2),

@@ -261,12 +261,7 @@ type streamEnd struct {
 
 // align finds the end of the stream, which it makes if there is none.
 func (c *Copy) align(ctx context.Context) (at streamEnd, err error) {
-	stream, err := c.stream.Stream(ctx, Stream(c.name))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = AskToMake(ctx, c.stream, makeStream, c.name, c.replicas); err == nil {
-			stream, err = c.stream.Stream(ctx, Stream(c.name))
-		}
-	}
+	stream, err := openStream(ctx, c.stream, makeStream, c.name, c.replicas)
 	if err != nil {
 		return at, fmt.Errorf("open stream: %w", err)
 	}
@@ -386,7 +381,7 @@ func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (thr
 		if more, stopped = g.gather(ctx, r); len(g.lines) == 0 {
 			return through, last, stopped
 		}
-		list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
+		list, err := g.messages(c.name, c.signer, int(min(c.conn.MaxPayload(), MaxMessage)), time.Now())
 		if err != nil {
 			return through, last, err
 		}

@@ -36,7 +36,7 @@ func TestAnswersGoToInboxes(t *testing.T) {
 	forger := join(t, b, "mallory", mallory)
 	request := nats.NewMsg(cluster.RequestSubject("beta"))
 	request.Data = []byte(`{"from":"mallory","to":"beta","session":"","number":0,"instance":"","epoch":0}`)
-	for _, reply := range []string{cluster.JournalSubject("beta"), "$KV." + cluster.LeaseBucket("beta") + ".leader", cluster.RequestSubject("mallory"), ""} {
+	for _, reply := range []string{cluster.JournalSubject("beta"), cluster.LeaseSubject("beta"), cluster.RequestSubject("mallory"), ""} {
 		m := *request
 		m.Reply = reply
 		testkit.Must(t, forger.conn.PublishMsg(&m))
@@ -264,6 +264,16 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// forbidden waits until the bus has refused what a member published.
+func (m *member) forbidden(t *testing.T, subject string) {
+	t.Helper()
+	testkit.Eventually(t, "a publication to "+subject+" is refused", func() bool {
+		testkit.Must(t, m.conn.Flush())
+		err := m.conn.LastError()
+		return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), subject)
+	})
+}
+
 // A kernel that answers a request may publish to the inboxes of members only. It can send one to itself that wants its answer elsewhere.
 func TestAnswerToItself(t *testing.T) {
 	t.Parallel()
@@ -277,15 +287,11 @@ func TestAnswerToItself(t *testing.T) {
 	for _, one := range [][2]string{
 		{"$JS.API.STREAM.DELETE." + cluster.Stream("alpha"), ""},
 		{"$JS.API.STREAM.LEADER.STEPDOWN." + cluster.Stream("alpha"), ""},
-		{"$KV." + cluster.LeaseBucket("alpha") + ".leader", `{"key":"","epoch":9}`},
+		{cluster.LeaseSubject("alpha"), `{"key":"","epoch":9}`},
 		{cluster.JournalSubject("alpha"), "{}"},
 	} {
 		testkit.Must(t, beta.conn.PublishRequest(cluster.RequestSubject("beta"), one[0], []byte(one[1])))
-		testkit.Eventually(t, "an answer at "+one[0]+" is refused", func() bool {
-			testkit.Must(t, beta.conn.Flush())
-			err := beta.conn.LastError()
-			return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), one[0])
-		})
+		beta.forbidden(t, one[0])
 	}
 	whole(t, alpha, s, "alpha")
 	if lease, err := testkit.Value(alpha.js.KeyValue(testkit.Context(t), cluster.LeaseBucket("alpha")))(t).Get(testkit.Context(t), "leader"); err == nil {
@@ -306,7 +312,7 @@ func TestAnswersInStream(t *testing.T) {
 		{"$JS.API.STREAM.MSG.GET.pwos-journal-alpha", `{"seq":1}`},
 		{"$JS.API.STREAM.MSG.GET.pwos-journal-nothing", `{"seq":1}`},
 		{cluster.JournalSubject("beta"), "x"},
-		{"$KV." + cluster.LeaseBucket("beta") + ".x", "y"},
+		{cluster.LeaseSubject("beta"), "y"},
 		{cluster.JournalSubject("beta"), "refused", "99"},
 	} {
 		before := ends()
@@ -322,11 +328,9 @@ func TestAnswersInStream(t *testing.T) {
 		whole(t, m, s, "alpha")
 	}
 	// The answer to a direct read would be the message itself.
-	for _, bucket := range []string{cluster.Stream("beta"), "KV_" + cluster.LeaseBucket("beta"), cluster.Stream("alpha")} {
-		if reply, err := other.conn.RequestWithContext(testkit.Context(t), "$JS.API.DIRECT.GET."+bucket, []byte(`{"seq":1}`)); !errors.Is(err, nats.ErrNoResponders) {
-			t.Errorf("%s is read directly: %v, %v", bucket, reply, err)
-		}
-	}
+	read := "$JS.API.DIRECT.GET." + cluster.Stream("alpha")
+	testkit.Must(t, other.conn.PublishRequest(read, other.conn.NewInbox(), []byte(`{"seq":1}`)))
+	other.forbidden(t, read)
 	last := testkit.Value(cluster.LastCheckpoint(testkit.Context(t), m.js, "alpha"))(t)
 	if last == nil || last.Head != s.log.Head() {
 		t.Errorf("the last checkpoint is %v", last)

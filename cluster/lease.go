@@ -274,12 +274,10 @@ func (l *Lease) look(ctx context.Context) (replaced bool, err error) {
 
 // open opens the bucket of the lease, and creates it if it is missing.
 func (l *Lease) open(ctx context.Context) (jetstream.KeyValue, error) {
-	kv, err := l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		if err = AskToMake(ctx, l.js, makeLease, l.Kernel, l.Replicas); err == nil {
-			kv, err = l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
-		}
+	if _, err := openStream(ctx, l.js, makeLease, l.Kernel, l.Replicas); err != nil {
+		return nil, busFault("open lease", err)
 	}
+	kv, err := l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
 	if err != nil {
 		return nil, busFault("open lease", err)
 	}

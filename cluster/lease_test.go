@@ -150,7 +150,7 @@ func TestAnswersInLease(t *testing.T) {
 		t.Helper()
 		kv := testkit.Value(alpha.js.KeyValue(testkit.Context(t), cluster.LeaseBucket("alpha")))(t)
 		before := testkit.Value(kv.Get(testkit.Context(t), "leader"))(t).Revision()
-		testkit.Must(t, beta.conn.PublishRequest("$JS.API.INFO", "$KV."+cluster.LeaseBucket("alpha")+".leader", nil))
+		testkit.Must(t, beta.conn.PublishRequest("$JS.API.INFO", cluster.LeaseSubject("alpha"), nil))
 		testkit.Eventually(t, "the answer has replaced the lease", func() bool {
 			return testkit.Value(kv.Get(testkit.Context(t), "leader"))(t).Revision() > before
 		})

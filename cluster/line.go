@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -121,7 +122,7 @@ const maxReplies = 64
 func (l *line) ask(ctx context.Context, m *nats.Msg, signed func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := l.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)
-	m.Reply = l.conn.NewInbox()
+	m.Reply = InboxPrefix(l.Name) + "." + rand.Text() // which no member can guess from an earlier one
 	replies := make(chan *nats.Msg, maxReplies)
 	inbox, err := l.conn.ChanSubscribe(m.Reply, replies)
 	if err != nil {

@@ -178,11 +178,7 @@ func readMessage(ctx context.Context, stream jetstream.Stream, seq uint64) (m *j
 	if err != nil {
 		return nil, false, err
 	}
-	read := 0                                   // headers that the read itself adds
-	if stream.CachedInfo().Config.AllowDirect { // a stream of an earlier build
-		read = 1
-	}
-	answer := len(m.Header.Values(jetstream.StreamHeader)) > read
+	answer := len(m.Header.Values(jetstream.StreamHeader)) > 0
 	if m.Header.Get(checkpointHeader) == "" && m.Header.Get(partHeader) == "" {
 		answer = answer || len(m.Data) == 0 || bytes.HasPrefix(m.Data, []byte(`{"type":"io.nats.jetstream.`)) || // of its API
 			bytes.HasPrefix(m.Data, []byte(`{"stream":`)) || bytes.HasPrefix(m.Data, []byte(`{"error":`)) // to a publication

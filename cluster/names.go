@@ -15,6 +15,9 @@ func Stream(kernel string) string { return streamPrefix + kernel }
 // JournalSubject returns the subject that a kernel publishes its journal to.
 func JournalSubject(kernel string) string { return journalPrefix + kernel }
 
+// LeaseSubject returns the subject that the host that leads a kernel publishes its lease to.
+func LeaseSubject(kernel string) string { return "$KV." + LeaseBucket(kernel) + "." + leaseKey }
+
 // RequestSubject returns the subject of requests to a kernel.
 func RequestSubject(kernel string) string { return requestPrefix + kernel }
 

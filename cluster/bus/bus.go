@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/cluster"
 )
 
-// MaxPayload is the maximum size of a message in bytes.
-const MaxPayload = 1 << 20
+// maxSubscriptions is how many subscriptions a connection may have. A kernel has one, and one for each request that it awaits.
+const maxSubscriptions = 10_000
 
 // Settings are those of one node of the bus.
 type Settings struct {
@@ -42,7 +42,7 @@ func (s Settings) Options() (*server.Options, error) {
 	o := &server.Options{
 		Host: host, Port: port, ServerName: s.Name, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: s.Dir, SyncAlways: true, JetStreamMaxStore: s.MaxBytes, JetStreamMaxMemory: -1,
-		MaxPayload: MaxPayload, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
+		MaxPayload: cluster.MaxMessage, MaxSubs: maxSubscriptions, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
 	}
 	if port == 0 {
 		o.Port = server.RANDOM_PORT
@@ -93,7 +93,7 @@ func Permissions(kernel string, members []*access.AuthorizedKey) *server.Permiss
 	publish := []string{
 		cluster.JournalSubject(kernel), cluster.RequestSubject("*"), cluster.MakeSubject("*", kernel),
 		api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
-		"$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>", // for streams of earlier builds, which allow it
+		cluster.LeaseSubject(kernel),
 	}
 	for _, m := range members { // several lines may name one kernel
 		if inboxes := inboxesOf(m.Kernel); !slices.Contains(publish, inboxes) {

@@ -175,4 +175,8 @@ func TestStream(t *testing.T) {
 	if c.Replicas != 3 || !c.DenyDelete || !c.DenyPurge || c.MaxBytes != -1 || c.MaxMsgs != -1 || c.MaxAge != 0 {
 		t.Errorf("%+v", c)
 	}
+	// The bus bounds what members publish, and not its own answers.
+	if lease := cluster.LeaseConfig("alpha", 3); c.MaxMsgSize != 1<<20 || lease.MaxMsgSize != 1<<10 || c.AllowDirect || lease.AllowDirect {
+		t.Errorf("%+v, %+v", c, lease)
+	}
 }

@@ -1,0 +1,138 @@
+package cluster_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+)
+
+// Whoever runs the bus chooses what a kernel signs when it connects. It gets no signature of a request, an answer or a checkpoint.
+func TestSignsNoncesOnly(t *testing.T) {
+	t.Parallel()
+	key, _ := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	for text, signed := range map[string]bool{
+		"SfEXrcZ_AqWx-Yg":                     true, // as a node of NATS makes it
+		"":                                    false,
+		strings.Repeat("x", 65):               false,
+		"pwos request 1\n{}":                  false,
+		"pwos-checkpoint@v1\n7\n" + "ab\n5\n": false,
+	} {
+		t.Run(fmt.Sprintf("%.20q", text), func(t *testing.T) {
+			t.Parallel()
+			if got := signsAsNonce(t, key, text, signed); got != signed {
+				t.Errorf("signed: %v", got)
+			}
+		})
+	}
+}
+
+// signsAsNonce reports whether a kernel signs a text that a node of the bus asks for. One that does not sign sends nothing at all.
+func signsAsNonce(t *testing.T, key *access.HostKey, text string, expected bool) bool {
+	t.Helper()
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	connected := make(chan struct{})
+	go func() { // Connect waits for the node
+		defer close(connected)
+		conn, err := cluster.Connect(cluster.Options{Name: "alpha", Servers: "nats://" + l.Addr().String(), Key: key, Log: quiet})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	}()
+	defer func() { <-connected }()
+	peer := testkit.Value(l.Accept())(t)
+	defer peer.Close()
+	nonce := testkit.Value(json.Marshal(text))(t)
+	_, err := fmt.Fprintf(peer, `INFO {"server_id":"x","version":"2.12.0","proto":1,"headers":true,"max_payload":1048576,"auth_required":true,"nonce":%s}`+"\r\n", nonce)
+	testkit.Must(t, err)
+	wait := testkit.Patience
+	if !expected {
+		wait = time.Second
+	}
+	testkit.Must(t, peer.SetReadDeadline(time.Now().Add(wait)))
+	line, _ := bufio.NewReader(peer).ReadString('\n')
+	var sent struct{ Sig string }
+	return json.Unmarshal([]byte(strings.TrimPrefix(line, "CONNECT ")), &sent) == nil && sent.Sig != ""
+}
+
+// The bus answers a request without a receiver by an unsigned message. A member that could guess the inbox of another kernel's request
+// could send that one too.
+func TestInboxesCannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	inboxes := make(chan string, 100)
+	receiver := join(t, b, "beta", beta)
+	testkit.Value(receiver.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+		inboxes <- m.Reply
+		reply(t, beta, m, `{"from":"beta","session":"s","number":0}`)
+	}))(t)
+	testkit.Must(t, receiver.conn.Flush())
+	from, _ := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	from.Link().Post(letter(1, `1`))
+	first := testkit.Receive(t, inboxes, "a request")
+	second := testkit.Receive(t, inboxes, "another request")
+	same := 0
+	for same < min(len(first), len(second)) && first[same] == second[same] {
+		same++
+	}
+	prefix := cluster.InboxPrefix("alpha") + "."
+	if !strings.HasPrefix(first, prefix) || same > len(prefix)+4 || len(first) < len(prefix)+26 {
+		t.Errorf("inboxes %s and %s", first, second)
+	}
+}
+
+// A stream of an earlier build allows direct reads, whose answer is the message as it was stored: a member could have it sent anywhere,
+// also to the interface of JetStream. The kernel has the bus switch them off.
+func TestDirectReads(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	b.Stop()
+	old := testkit.Value(server.NewServer(&server.Options{Port: -1, Host: "127.0.0.1", NoSigs: true, NoLog: true, JetStream: true, StoreDir: b.Dir, NoSystemAccount: true}))(t)
+	old.Start()
+	if !old.ReadyForConnections(testkit.Patience) {
+		t.Fatal("the server does not listen")
+	}
+	conn := testkit.Value(nats.Connect(old.ClientURL()))(t)
+	js := testkit.Value(jetstream.New(conn))(t)
+	for _, c := range []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)} {
+		c.AllowDirect, c.MaxMsgSize = true, -1
+		testkit.Value(js.CreateStream(testkit.Context(t), c))(t)
+	}
+	conn.Close()
+	old.Shutdown()
+	old.WaitForShutdown()
+	b.Restart()
+
+	s := newScribe(t, key)
+	s.write(3, 10)
+	alpha := join(t, b, "alpha", key)
+	c, _ := alpha.copy(t, s, "alpha")
+	copied(t, c, s)
+	whole(t, alpha, s, "alpha")
+	leader := cluster.NewLease(alpha.js, cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: cluster.BootClock}, "first", 1, cluster.Seen{}, func() bool { return true })
+	testkit.Must(t, leader.Renew(testkit.Context(t)))
+	for _, want := range []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)} {
+		got := testkit.Value(alpha.js.Stream(testkit.Context(t), want.Name))(t).CachedInfo().Config
+		if got.AllowDirect || got.MaxMsgSize != want.MaxMsgSize {
+			t.Errorf("%s allows direct reads: %v, of at most %d bytes", got.Name, got.AllowDirect, got.MaxMsgSize)
+		}
+	}
+}
