@@ -53,7 +53,7 @@ func TestSecurityKey(t *testing.T) {
 			key.flags ^= touched
 			other := must(access.ParseArmored(key.armor(text)))(t)
 			if err := other.Verify(access.Namespace, slices.Concat(text, []byte("x")), true); err == nil {
-				t.Error("it signs anything")
+				t.Error("the signature verifies for another text")
 			}
 			lines := strings.Split(strings.TrimSpace(sig), "\n")
 			blob := must(base64.StdEncoding.DecodeString(strings.Join(lines[1:len(lines)-1], "")))(t)

@@ -86,11 +86,11 @@ func TestClientRefuses(t *testing.T) {
 			c.change(w, o, &issued)
 			answer, err := w.login.Answer(t.Context(), text(o), issued)
 			if answer != nil {
-				t.Errorf("it answers %s", answer.Data)
+				t.Errorf("the client answers %s", answer.Data)
 			}
 			refused(t, err, c.reason)
 			if known := must(w.login.Known.List())(t); len(known) != 0 {
-				t.Errorf("it remembers %v", known)
+				t.Errorf("the client has pinned %v", known)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func FuzzSignature(f *testing.F) {
 			t.Fatalf("parsed again it is %v, %v", again, err)
 		}
 		if sig.Verify(access.Namespace, []byte("what nobody signed"), true) == nil {
-			t.Fatal("it verifies for another text")
+			t.Fatal("the signature verifies for another text")
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestHeldRefusalsTakeNoPlace(t *testing.T) {
 		}()
 		synctest.Wait()
 		if k.held.Load() != 1 || k.freed.Load() != 0 || door.Gate().Waiting() != 0 {
-			t.Errorf("%d held, %d freed, %d wait", k.held.Load(), k.freed.Load(), door.Gate().Waiting())
+			t.Errorf("%d delays began, %d ended, %d connections wait", k.held.Load(), k.freed.Load(), door.Gate().Waiting())
 		}
 		if k.done.Load() != 1 {
 			t.Error("Done was not called")

@@ -49,7 +49,7 @@ func TestKnownKernels(t *testing.T) {
 		t.Errorf("got %v", list)
 	}
 	if left := must(filepath.Glob(filepath.Join(filepath.Dir(known.Path), ".*")))(t); len(left) != 0 {
-		t.Errorf("it leaves %v", left)
+		t.Errorf("temporary files are left: %v", left)
 	}
 	if err := known.Accept(t.Context(), "/a\nb", two); err == nil {
 		t.Error("a socket name of two lines was pinned")

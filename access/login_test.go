@@ -36,7 +36,7 @@ func TestLogin(t *testing.T) {
 				}
 			}
 			if known := must(w.login.Known.Lookup(socket))(t); known != w.host.Key() {
-				t.Errorf("known is %v", known)
+				t.Errorf("the pinned key is %v", known)
 			}
 		})
 	}

@@ -132,7 +132,7 @@ func TestSentAwayClientIsTold(t *testing.T) {
 			t.Errorf("got %v, want ErrClosing", err)
 		}
 		if !strings.Contains(heard.String(), "UNAVAILABLE") || !strings.Contains(heard.String(), "shutting down") {
-			t.Errorf("it heard %s", heard.String())
+			t.Errorf("the client received %s", heard.String())
 		}
 	})
 }

@@ -72,12 +72,12 @@ func TestJournalRate(t *testing.T) {
 			t.Errorf("at once it wrote %d bytes, want %d at most", got, most)
 		}
 		if got := s.throttled(7); got != nil {
-			t.Errorf("noted already: %v", got)
+			t.Errorf("a note was written before a second has passed: %v", got)
 		}
 		for _, c := range []*client{operator, other} {
 			c.send(echo("a", text))
 			if a := c.next(); a.Kind != schema.KindReply {
-				t.Errorf("somebody else got %v", a)
+				t.Errorf("another process got %v", a)
 			}
 		}
 		for range 10 { // seconds
@@ -169,7 +169,7 @@ func TestThrottledIsNotedAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.throttled(7); len(got) != 1 || got[0] != `{"pid":7,"count":1}` {
-			t.Errorf("noted: %v", got)
+			t.Errorf("notes at the end: %v", got)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func TestAnswersBehindAnEffectWait(t *testing.T) {
 		close(fail)
 		expectNext(t, c, `{"target_pid":1}`)
 		if d := string(c.next().Data); !strings.Contains(d, `"TERMINATED"`) || strings.Contains(d, errNoHost.Error()) {
-			t.Errorf("right behind the termination the process is %s", d)
+			t.Errorf("the answer after that of the termination has the process as %s", d)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestEndIsNotedOnceThereIsRoom(t *testing.T) {
 		close(fail)
 		synctest.Wait()
 		if s.room.refused() == 0 {
-			t.Fatal("nothing was refused, so that this proves nothing")
+			t.Fatal("no write was refused: the test shows nothing")
 		}
 		expectNothing(t, c)
 		s.room.free()
@@ -182,7 +182,7 @@ func TestForgottenAgentsAreLookedFor(t *testing.T) {
 			c.next()
 			synctest.Wait()
 			if got, want := len(looks), n/actors.ForgetEvery; got != want {
-				t.Fatalf("after the end of %d agents it looked %d times, want %d", n, got, want)
+				t.Fatalf("after the end of %d agents the kernel looked for directories %d times, want %d", n, got, want)
 			}
 		}
 	})

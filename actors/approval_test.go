@@ -127,13 +127,13 @@ func TestApprovalExpires(t *testing.T) {
 			t.Errorf("after %s: %s", time.Since(begun), got.Text)
 		}
 		if got := a.decide("q-1", "approve", ""); got.Code != "409" || !strings.Contains(got.Text, "expired") {
-			t.Errorf("late: %s", got.Text)
+			t.Errorf("an answer to an expired question: %s", got.Text)
 		}
 		a.decide("q-2", "approve", "")
 		time.Sleep(stands)
 		c.send(set("c", "ask")) // the approval has expired as well
 		if got := c.next(); got.Code != "425" || !strings.Contains(got.Text, "approval q-3") {
-			t.Errorf("unused: %s", got.Text)
+			t.Errorf("a call after its approval has expired: %s", got.Text)
 		}
 		a.wantRan()
 	})
@@ -235,7 +235,7 @@ func TestApprovalLost(t *testing.T) {
 				synctest.Wait()
 				a.decide("q-1", "approve", "")
 				if a.room.refused() == 0 {
-					t.Fatal("nothing was lost")
+					t.Fatal("no write was refused: the test shows nothing")
 				}
 				a.operator.send(ping("p", "1")) // after it, the journal can be written again
 				a.operator.take(1)

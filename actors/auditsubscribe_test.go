@@ -113,7 +113,7 @@ func TestRecordedIsPushed(t *testing.T) {
 		after := slices.IndexFunc(want, func(row string) bool { return strings.Contains(row, `"type":"Audit.Subscribe"`) }) + 2
 		gotLate = slices.DeleteFunc(gotLate, func(row string) bool { return strings.Contains(row, `"type":"Audit.Log"`) })
 		if !slices.Equal(gotLate, want[after:]) {
-			t.Errorf("pushed from now on %d, want %d:\n%s", len(gotLate), len(want)-after, strings.Join(gotLate, "\n"))
+			t.Errorf("a later subscriber got %d entries, want %d:\n%s", len(gotLate), len(want)-after, strings.Join(gotLate, "\n"))
 		}
 		fetched := slices.DeleteFunc(want, func(row string) bool { return !strings.Contains(row, `"type":"Http.Fetch"`) })
 		if !slices.Equal(gotSome, fetched) || len(fetched) != 41 {

@@ -49,7 +49,7 @@ func TestBudgetOfLostCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			if b := out.Budgets[0].Calls; string(b.Spent) != want || b.Reserved != "0" {
-				t.Errorf("spent %s, kept %s; want %s and nothing", b.Spent, b.Reserved, want)
+				t.Errorf("spent %s, reserved %s; want %s and 0", b.Spent, b.Reserved, want)
 			}
 		}
 		var clients []*client

@@ -195,7 +195,7 @@ func TestEffectOfWhoHasGone(t *testing.T) {
 			entries += strings.Count(string(text), `"url":"refused"`)
 		}
 		if want := 2 * actors.WindowFrames; entries != want {
-			t.Errorf("%d requests are on record, want %d", entries, want)
+			t.Errorf("the journal has %d requests, want %d", entries, want)
 		}
 	})
 }
@@ -292,7 +292,7 @@ func TestOpenIntent(t *testing.T) {
 					n += strings.Count(string(text), `"type":"Http.Fetched"`)
 				}
 				if n != 1 {
-					t.Errorf("%d outcomes are on record", n)
+					t.Errorf("the journal has %d outcomes", n)
 				}
 			})
 		})
@@ -313,7 +313,7 @@ func TestTurns(t *testing.T) {
 		c.send(keyed("k", fetchOf("late", "hold")))
 		synctest.Wait()
 		if f.count() != 16 {
-			t.Errorf("%d were begun", f.count())
+			t.Errorf("%d effects have started", f.count())
 		}
 		other := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 		other.send(fetchOf("other", "b"))
@@ -326,7 +326,7 @@ func TestTurns(t *testing.T) {
 		d.send(keyed("k", fetchOf("again", "hold")))
 		says(t, d, "again", "", `"hold"`)
 		if f.count() != 18 {
-			t.Errorf("%d were begun", f.count())
+			t.Errorf("%d effects have started", f.count())
 		}
 	})
 }

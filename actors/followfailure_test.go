@@ -106,7 +106,7 @@ func TestRefusedPush(t *testing.T) {
 		sender.send(sendMsg("e", "5"))
 		expect(t, sender, "e 503")
 		synctest.Wait()
-		p.restoring = func(name schema.Domain) { t.Errorf("state of %s is rebuilt", name) }
+		p.restoring = func(name schema.Domain) { t.Errorf("the state of %s was rebuilt", name) }
 		follower.next()
 		if got := follower.take(3); payloads(got) != "1 2 3 " {
 			t.Errorf("pushed %v", got)

@@ -96,11 +96,11 @@ func TestKillIsAnswered(t *testing.T) {
 	}
 	for _, want := range []string{"t 503", "done, and not noted", `t {"target_pid":1}`} {
 		if answers[want] == 0 {
-			t.Errorf("it was never %s", want)
+			t.Errorf("no run had the answer %s", want)
 		}
 		delete(answers, want)
 	}
 	if len(answers) > 0 {
-		t.Errorf("it was also %v", answers)
+		t.Errorf("some runs had other answers: %v", answers)
 	}
 }

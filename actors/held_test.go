@@ -91,7 +91,7 @@ func TestCloseAwaitsReaders(t *testing.T) {
 		<-c.done
 		synctest.Wait()
 		if !strings.Contains(s.log.String(), "actor panicked") {
-			t.Error("the connection did not die")
+			t.Error("the connection did not panic")
 		}
 		closed := make(chan error, 1)
 		go func() { closed <- s.stopped() }()

@@ -83,12 +83,12 @@ func TestAnswers(t *testing.T) {
 				got = append(got, a.seen())
 			}
 			if diff := cmp.Diff(talks[i].want, got); diff != "" {
-				t.Errorf("connection %d answered otherwise (-want +got):\n%s", i, diff)
+				t.Errorf("answers of connection %d (-want +got):\n%s", i, diff)
 			}
 		}
 	})
 	s.endCleanly()
 	if log := s.log.String(); strings.Contains(log, "[DeadLetter]") {
-		t.Errorf("a message went astray:\n%s", log)
+		t.Errorf("a message was sent to an actor that had ended:\n%s", log)
 	}
 }

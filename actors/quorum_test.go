@@ -169,7 +169,7 @@ func TestQuorumEffect(t *testing.T) {
 		s.kernel.Acknowledge(100)
 		synctest.Wait()
 		if n := f.count(); n != 1 {
-			t.Errorf("%d effects ran: one ran that its caller had given up", n)
+			t.Errorf("%d effects ran, want 1: one ran after its caller was told that the outcome is unknown", n)
 		}
 		if open := s.keys.Open(); len(open) != 0 {
 			t.Errorf("intents without an end: %v", open)

@@ -65,7 +65,7 @@ func TestReadingHoldsUpNobody(t *testing.T) {
 			a.send(ask("a", "long"), ping("behind", "1"))
 			b.send(ask("b", "short"))
 			if got := b.next(); got.Meta.Causation != "b" || got.Kind != schema.KindReply {
-				t.Fatalf("%v: beside it: %s", tt.err, got)
+				t.Fatalf("%v: a call of another connection meanwhile: %s", tt.err, got)
 			}
 			expectNothing(t, a)
 			slow.end <- tt.err
@@ -82,7 +82,7 @@ func TestReadingHoldsUpNobody(t *testing.T) {
 		}
 		b.send(ask("b", "short"))
 		if got := b.next(); got.Kind != schema.KindReply {
-			t.Errorf("then: %s", got)
+			t.Errorf("a call after that: %s", got)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 	}
 	// While another domain than the queried one has no state, and no registry lacks its state, there is an answer.
 	if hit[true] == 0 {
-		t.Errorf("%d states could not be made, and nothing was refused", hit[false])
+		t.Errorf("%d rebuilds failed, and no call was refused", hit[false])
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 			if name == schema.Ipc {
 				made.Add(1)
 				if n := atOnce.Add(1); n != 1 {
-					t.Errorf("%d goroutines make one state", n)
+					t.Errorf("%d goroutines rebuild one state", n)
 				}
 				<-release
 				atOnce.Add(-1)
@@ -112,12 +112,12 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 		c.send(sendMsg("h", `"x"`))
 		synctest.Wait()
 		if len(c.pending()) != 0 || made.Load() != 1 {
-			t.Errorf("the state was begun to be made %d times, want once, and its call held", made.Load())
+			t.Errorf("%d rebuilds have begun, want 1, and no answer to the call yet", made.Load())
 		}
 		close(release)
 		expect(t, c, "h true")
 		if made.Load() != 2 {
-			t.Errorf("the state was made %d times, want twice", made.Load())
+			t.Errorf("the state was rebuilt %d times, want twice", made.Load())
 		}
 		checkReplay(t, s, books)
 		s.endCleanly()
@@ -151,7 +151,7 @@ func TestEndWhileRestoring(t *testing.T) {
 			synctest.Wait()
 			select {
 			case <-ended:
-				t.Error("the kernel ended while a state was being made")
+				t.Error("the kernel ended while a state was being rebuilt")
 			default:
 			}
 			close(release)

@@ -82,10 +82,10 @@ func TestReplaceHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWith(t, newLibrary().domains())
 		if err := s.kernel.Replace("", func() (bool, error) { return false, errors.New("half done") }); err == nil {
-			t.Error("beside all domains: no error")
+			t.Error("Replace of all domains: no error")
 		}
 		if err := s.end(); err == nil || !strings.Contains(err.Error(), "replace state") {
-			t.Errorf("beside all domains: close kernel: %v", err)
+			t.Errorf("Replace of all domains: close kernel: %v", err)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestReplaceWhileWritesFail(t *testing.T) {
 		working := false
 		s.restoring = func(name schema.Domain) {
 			if name == schema.Memory && working {
-				t.Error("two goroutines make one state")
+				t.Error("two goroutines rebuild one state")
 			}
 		}
 		finish := replacing(s, func() (bool, error) { working = false; return true, nil })
@@ -115,7 +115,7 @@ func TestReplaceWhileWritesFail(t *testing.T) {
 		c.send(set("c", "y"))
 		synctest.Wait()
 		if err := s.kernel.Replace(schema.Memory, func() (bool, error) { return true, nil }); err == nil {
-			t.Error("another replacement was begun")
+			t.Error("a second replacement has begun")
 		}
 		if err := finish(); err != nil {
 			t.Errorf("got %v", err)

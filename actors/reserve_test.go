@@ -84,7 +84,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		agent.send(terminate("a", 1))
 		expect(t, agent, "a 503")
 		if made != 0 {
-			t.Errorf("states were rebuilt %d times: an urgent entry says nothing of room for others", made)
+			t.Errorf("states were rebuilt %d times, want 0: an urgent entry does not show that others have room", made)
 		}
 		var got []string
 		for _, e := range s.entries()[before:] {
@@ -160,7 +160,7 @@ func TestSpentReserve(t *testing.T) {
 			}
 		}
 		if done < 10 || done == 1000 {
-			t.Fatalf("the reserve was good for %d calls", done)
+			t.Fatalf("the reserve was used up after %d calls", done)
 		}
 		synctest.Wait()
 		made := 0
@@ -173,7 +173,7 @@ func TestSpentReserve(t *testing.T) {
 			t.Errorf("states were rebuilt %d times", made)
 		}
 		if n := strings.Count(s.log.String(), "urgent commands are refused too"); n != 1 {
-			t.Errorf("that was logged %d times", n)
+			t.Errorf("the log says %d times that urgent commands are refused, want once", n)
 		}
 		checkReplay(t, s, books)
 		s.disk.Free()

@@ -232,7 +232,7 @@ func TestOwnStepsTakeTurns(t *testing.T) {
 			t.Errorf("answered %s", got.Data)
 		}
 		if steps != 3 || hungUp == 0 {
-			t.Errorf("%d steps, before %d of which the client was gone, want 3, and gone before the last", steps, hungUp)
+			t.Errorf("%d steps, %d of them after the client had disconnected; want 3, and at least the last of them", steps, hungUp)
 		}
 		checkReplay(t, s, books)
 	})

@@ -84,7 +84,7 @@ func TestStepIsLost(t *testing.T) {
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				if got := string(c.next().Data); !strings.Contains(got, `"code":503`) || !strings.Contains(got, "a part of it may be done") {
-					t.Errorf("answered %s, want 503, and that a part of it may be done", got)
+					t.Errorf("answered %s, want 503 with \"a part of it may be done\"", got)
 				}
 				if s.room.refused() != 1 {
 					t.Fatalf("%d writes failed, want one", s.room.refused())
@@ -131,7 +131,7 @@ func TestStepHeldOverLoss(t *testing.T) {
 		}
 		synctest.Wait()
 		if pages := books[schema.Ipc].read(); len(pages) > 0 {
-			t.Errorf("the step was made after those before it were lost: %v", pages)
+			t.Errorf("the step was made although earlier steps were lost: %v", pages)
 		}
 		checkReplay(t, s, books)
 	})

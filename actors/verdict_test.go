@@ -124,7 +124,7 @@ func TestOneVerdict(t *testing.T) {
 					check("who asks for the type", auditLog(t, operator, `,"type":"Http.Fetch"`, 1))
 					check("who asks for the correlation", auditLog(t, operator, `,"correlation":"c"`, 50))
 					if rows := calls(auditLog(t, operator, `,"pid":0`, 50)); len(rows) != 0 {
-						t.Errorf("on the operator's row: %+v", rows)
+						t.Errorf("rows of the operator: %+v, want none", rows)
 					}
 					m := askMetrics(t, operator)
 					denied := int64(0)

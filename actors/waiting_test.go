@@ -154,7 +154,7 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("waited %s, want a minute", waited)
 		}
 		if finals != 1 {
-			t.Errorf("decided for the last time %d times", finals)
+			t.Errorf("the last decision was made %d times", finals)
 		}
 	})
 }

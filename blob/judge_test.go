@@ -68,7 +68,7 @@ func TestYoung(t *testing.T) {
 		}
 	}
 	if !conflict {
-		t.Error("no file is too young")
+		t.Error("no file was refused although it has just changed")
 	}
 }
 

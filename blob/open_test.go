@@ -36,7 +36,7 @@ func TestOrigins(t *testing.T) {
 				continue
 			}
 			if err == nil || err.Error() != absent.Error() {
-				t.Errorf("%s asks for what is %s's: %q, %v; for nothing: %v", asks, owner, text, err, absent)
+				t.Errorf("%s asks for a blob of %s: %q, %v; for a missing one: %v", asks, owner, text, err, absent)
 			}
 			_, err = s.Read(0, asks, p, 1000)
 			want(t, err, fault.BlobNotFound)

@@ -41,14 +41,14 @@ func TestRedact(t *testing.T) {
 		t.Errorf("removed %d, left %q, want %q", removed, left, want)
 	}
 	if text, err := read(t, s, own, plain.Pointer); err != nil || text != "nothing of it" {
-		t.Errorf("another blob: %q, %v", text, err)
+		t.Errorf("a blob without the value: %q, %v", text, err)
 	}
 	if n := s.Usage().Files; n != 2 {
-		t.Errorf("%d files count", n)
+		t.Errorf("the usage has %d files", n)
 	}
 	testkit.Must(t, reader.Close())
 	if removed, _, err := s.Redact(t.Context(), []byte(secret)); removed != 1 || err != nil {
-		t.Errorf("once it is not in use: %d, %v", removed, err)
+		t.Errorf("after the reader was closed: removed %d, %v", removed, err)
 	}
 
 	// A short value is only compared with whole blobs, and an empty one with none.

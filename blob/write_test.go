@@ -134,7 +134,7 @@ func TestQuota(t *testing.T) {
 				}
 				u := s.Usage()
 				if u.Bytes > bytes || u.Files > files {
-					t.Errorf("%+v are over the quota", u)
+					t.Errorf("the usage %+v exceeds the quota", u)
 				}
 				most.Store(max(most.Load(), u.Bytes))
 			}
@@ -182,7 +182,7 @@ func TestQuotaExact(t *testing.T) {
 			}
 			all.Wait()
 			if u := s.Usage(); fit.Load() != 7 || u.Files != 7 || u.Bytes != int64(7*tc.size) {
-				t.Errorf("%d fit, %+v", fit.Load(), u)
+				t.Errorf("%d writers succeeded, usage %+v", fit.Load(), u)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func TestUnsafeDirectory(t *testing.T) {
 	testkit.Must(t, os.WriteFile(plain, nil, 0o600))
 	for _, dir := range []string{link, wide, plain, filepath.Join(base, "none", "blobs"), "blobs", ""} {
 		if s, err := blob.New(blob.Options{Dir: dir}); err == nil {
-			t.Errorf("%q was taken", dir)
+			t.Errorf("the directory %q was accepted", dir)
 			_ = s.Close()
 		}
 	}

@@ -30,7 +30,7 @@ func TestPatienceRests(t *testing.T) {
 		}
 		<-p.Done()
 		if took := time.Since(begin); took != 2*time.Hour+5*time.Second || !errors.Is(context.Cause(p), errSpent) {
-			t.Errorf("it lasted %v, and ended with %v", took, context.Cause(p))
+			t.Errorf("the context lasted %v, and ended with %v", took, context.Cause(p))
 		}
 	})
 }

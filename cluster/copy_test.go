@@ -296,7 +296,7 @@ func TestRefillRedacted(t *testing.T) {
 	b.Stop()
 	b.Dir = older
 	b.Restart()
-	testkit.Eventually(t, "the copy says why it does not go on", func() bool { return strings.Contains(c.Progress().Wrong, "entry 15") })
+	testkit.Eventually(t, "the copy reports the entry at which it has stopped", func() bool { return strings.Contains(c.Progress().Wrong, "entry 15") })
 	if r := verify(t, m, "alpha"); r.Finding != nil || r.Head.Seq != 14 || c.Progress().Alarm != "" {
 		t.Errorf("the stream ends with entry %d: %v; alarm %q", r.Head.Seq, r.Finding, c.Progress().Alarm)
 	}

@@ -47,7 +47,7 @@ func TestAnswersGoToInboxes(t *testing.T) {
 		return len(receiver.refused) == 4
 	})
 	if reply := testkit.Value(forger.conn.RequestMsgWithContext(testkit.Context(t), request))(t); !strings.Contains(string(reply.Data), string(fault.ClusterNoKernel)) {
-		t.Errorf("a stranger gets %s", reply.Data)
+		t.Errorf("a client that is no member gets %s", reply.Data)
 	}
 	if info := testkit.Value(stream.Info(testkit.Context(t)))(t); info.State.LastSeq != 0 {
 		t.Errorf("beta has written %d messages to its stream", info.State.LastSeq)
@@ -73,9 +73,9 @@ func TestNoJSON(t *testing.T) {
 	}
 	from.Link().Post(letter(1, `1`))
 	if status, _, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailQueued {
-		t.Errorf("%s, %v", status, err)
+		t.Errorf("status %s, %v", status, err)
 	}
-	testkit.Eventually(t, "alpha has refused requests and answers", func() bool {
+	testkit.Eventually(t, "alpha refuses requests and answers", func() bool {
 		sender.mu.Lock()
 		defer sender.mu.Unlock()
 		return len(sender.refused) > len(texts)
@@ -199,7 +199,7 @@ func TestForgedAnswerFirst(t *testing.T) {
 	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
 	from.Link().Post(letter(1, `1`))
 	if status, reason, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailDelivered {
-		t.Errorf("%s, %s, %v", status, reason, err)
+		t.Errorf("status %s, reason %s, %v", status, reason, err)
 	}
 	if want := string(fault.ClusterSigned); !sender.has(&sender.refused, want, want, want, want) { // of the session, and of the message
 		t.Errorf("refused %q", sender.refused)
@@ -260,7 +260,7 @@ func TestPermissions(t *testing.T) {
 	short, stop := context.WithTimeout(testkit.Context(t), time.Second)
 	defer stop()
 	if _, _, err := cluster.Dial(short, cluster.Options{Name: "gamma", Servers: b.URL(), Key: stranger, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "does not know the key") {
-		t.Errorf("a stranger is let in: %v", err)
+		t.Errorf("a client that is no member is admitted: %v", err)
 	}
 }
 

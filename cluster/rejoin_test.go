@@ -63,7 +63,7 @@ func TestRejoin(t *testing.T) {
 			testkit.Must(t, here.log.Close())
 			done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, here.dir))(t)
 			if done.First != test.aside || done.Fetched != test.fetched || (done.Aside != "") != (test.aside > 0) {
-				t.Errorf("done: %+v", done)
+				t.Errorf("Rejoin returned %+v", done)
 			}
 			if test.aside > 0 {
 				wantAside(t, here.dir, test.aside, done.Aside)
@@ -87,7 +87,7 @@ func wantAside(t *testing.T, dir string, first uint64, aside string) {
 		t.Errorf("set aside in %s, want %s…", aside, want)
 	}
 	if files := testkit.Value(os.ReadDir(aside))(t); len(files) == 0 {
-		t.Error("nothing is there")
+		t.Error("the directory with the entries that were set aside is empty")
 	}
 }
 
@@ -137,10 +137,10 @@ func TestQuorumIsTold(t *testing.T) {
 			select {
 			case at = <-told:
 				if at > s.log.Synced() {
-					t.Fatalf("told of entry %d, which is not on the disk", at)
+					t.Fatalf("the copy reports entry %d, which is not on the disk", at)
 				}
 			case <-testkit.Context(t).Done():
-				t.Fatalf("not told of entry %d", entry)
+				t.Fatalf("the copy does not report entry %d", entry)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func TestQuorumIsTold(t *testing.T) {
 	case at := <-told:
 		t.Errorf("another journal is acknowledged up to entry %d", at)
 	case <-testkit.Context(t).Done():
-		t.Error("another writer is not told of")
+		t.Error("the copy does not report another writer")
 	}
 }
 
@@ -189,7 +189,7 @@ func TestSentWhileSynced(t *testing.T) {
 	}
 	sent := func(c *cluster.Copy, entry uint64) {
 		t.Helper()
-		testkit.Eventually(t, "it is sent", func() bool { return c.Progress().Copied == entry })
+		testkit.Eventually(t, "the entry is sent", func() bool { return c.Progress().Copied == entry })
 	}
 	c, stop := begin()
 	sent(c, 3)

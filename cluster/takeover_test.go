@@ -176,7 +176,7 @@ func TestLeaders(t *testing.T) {
 				t.Errorf("found %v, want %q", r.Finding, test.want)
 			}
 			if err == nil || here.log.Head().Seq != 0 {
-				t.Errorf("the standby takes it: %v, up to %v", err, here.log.Head())
+				t.Errorf("the standby copies the stream: %v, up to %v", err, here.log.Head())
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func TestAdvice(t *testing.T) {
 		"":                     kernelError(404), // the kernel's error has its own advice
 	} {
 		if got := pwos.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("advice for %v is %q, want something about %q", err, got, want)
+			t.Errorf("advice for %v is %q, want one with %q", err, got, want)
 		}
 	}
 }

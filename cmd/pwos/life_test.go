@@ -24,16 +24,16 @@ func TestHeard(t *testing.T) {
 	const reply = `{"kind":"reply","type":"Process.Subscribe","data":{"pid":7},"metadata":{"id":"r","timestamp":1}}` + "\n"
 	restarted, refused, news := pwos.Heard(reply+event[:40], event[40:], event)
 	if len(restarted) != 2 || refused || !news {
-		t.Fatalf("it took %d restarts, refused %v, news %v", len(restarted), refused, news)
+		t.Fatalf("%d restarts, refused %v, event signalled %v", len(restarted), refused, news)
 	}
 	if d := restarted[0]; d.PID != 7 || *d.Restarts != 2 || *d.Exit.Code != 3 {
-		t.Errorf("it took %+v", d)
+		t.Errorf("the restarted process is %+v", d)
 	}
 	for _, line := range []string{
 		`{"kind":"error","type":"Process.Subscribe","data":{"code":404,"message":"no"},"metadata":{"id":"r","timestamp":1}}` + "\n", "nonsense\n",
 	} {
 		if _, refused, news := pwos.Heard(line); !refused || !news {
-			t.Errorf("%q: refused %v, news %v", line, refused, news)
+			t.Errorf("%q: refused %v, event signalled %v", line, refused, news)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestFollowEndsWithTheKernel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if gone, err := pwos.Follow(ctx, dir); !gone || err != nil {
-		t.Errorf("the kernel's end is news: %v, %v", gone, err)
+		t.Errorf("the kernel's end: subscription ended %v, %v", gone, err)
 	}
 	if err := <-served; err != nil {
 		t.Error(err)

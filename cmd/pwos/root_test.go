@@ -12,10 +12,10 @@ func TestSubjects(t *testing.T) {
 	t.Parallel()
 	verbs, outside, subjects := pwos.Subjects()
 	if len(outside) > 0 {
-		t.Errorf("these verbs are below no subject: %q", outside)
+		t.Errorf("these verbs are in no group: %q", outside)
 	}
 	if slices.Sort(verbs); len(slices.Compact(slices.Clone(verbs))) != len(verbs) {
-		t.Errorf("a verb is there twice: %q", verbs)
+		t.Errorf("a verb is listed twice: %q", verbs)
 	}
 	for title, n := range subjects {
 		if n == 0 || title == "" {
@@ -23,6 +23,6 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	if len(verbs) < 45 || len(subjects) < 5 {
-		t.Errorf("%d verbs below %d subjects", len(verbs), len(subjects))
+		t.Errorf("%d verbs in %d groups", len(verbs), len(subjects))
 	}
 }

@@ -37,7 +37,7 @@ func TestLimitsOf(t *testing.T) {
 		{"processes=1", "processes=2"},
 	} {
 		if got, err := pwos.LimitsOf(bad); err == nil {
-			t.Errorf("%q is taken for %+v", bad, got)
+			t.Errorf("%q is accepted as %+v", bad, got)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestEnvOf(t *testing.T) {
 	}
 	for _, bad := range []string{"MISSING", "", "=x"} {
 		if got, err := pwos.EnvOf([]string{bad}, here); err == nil {
-			t.Errorf("%q is taken for %q", bad, got)
+			t.Errorf("%q is accepted as %q", bad, got)
 		}
 	}
 }

@@ -63,6 +63,6 @@ func TestTimeline(t *testing.T) {
 		return nil, 0, client.AsAnswered(fault.CapabilityDenied.New("no"))
 	})
 	if !errors.Is(err, fault.CapabilityDenied) {
-		t.Errorf("the own kernel refuses: %v", err)
+		t.Errorf("after a refusal of the first kernel: %v", err)
 	}
 }
