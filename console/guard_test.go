@@ -166,7 +166,7 @@ func TestTooManyConnections(t *testing.T) {
 		}
 	}
 	if !refused {
-		t.Error("200 connections are served at the same time")
+		t.Error("all of 200 connections are served at the same time")
 	}
 	for _, conn := range open {
 		_ = conn.Close()

@@ -35,7 +35,7 @@ func TestLink(t *testing.T) {
 	refused("after its time", "expired", login(late))
 	select {
 	case <-s.logins:
-		t.Error("a refused login is told as one")
+		t.Error("a refused login is announced as a login")
 	default:
 	}
 }
@@ -77,16 +77,16 @@ func TestSessionsEnd(t *testing.T) {
 	inside := func(token string) bool { return s.ask(t, "GET /api/processes", token).status == http.StatusOK }
 	left := s.login(t)
 	if !inside(left) || s.ask(t, "POST /api/logout {}", left).status != http.StatusOK || inside(left) {
-		t.Error("a session goes on after its logout")
+		t.Error("a session is still valid after its logout")
 	}
 	idle := s.login(t)
 	s.clock.advance(29 * time.Minute)
 	if !inside(idle) {
-		t.Error("a session ends before its time")
+		t.Error("a session ends before its timeout")
 	}
 	s.clock.advance(31 * time.Minute)
 	if inside(idle) {
-		t.Error("a session without its page goes on")
+		t.Error("a session that was idle too long is still valid")
 	}
 	long := s.login(t)
 	for range 25 {
@@ -102,6 +102,6 @@ func TestSessionsEnd(t *testing.T) {
 		s.clock.advance(time.Second)
 	}
 	if inside(tokens[0]) || !inside(tokens[1]) || !inside(tokens[8]) {
-		t.Error("of nine sessions it is not the first that has ended")
+		t.Error("with nine sessions, the longest idle one has not ended")
 	}
 }

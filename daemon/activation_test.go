@@ -36,16 +36,16 @@ func TestActivatedSocket(t *testing.T) {
 		p.wantPing(0)
 	}
 	if _, err := os.Lstat(filepath.Join(cfg.RuntimeDir, "kernel.sock")); !os.IsNotExist(err) {
-		t.Errorf("it bound kernel.sock although it was handed one: %v", err)
+		t.Errorf("the daemon bound kernel.sock although that socket was passed to it: %v", err)
 	}
 	cancel()
 	testkit.Must(t, testkit.Receive(t, ran, "the daemon's end"))
 	testkit.Must(t, d.Close())
 	if _, err := os.Lstat(handed); err != nil {
-		t.Errorf("it took away what is the manager's: %v", err)
+		t.Errorf("the daemon removed the socket that was passed to it: %v", err)
 	}
 	if _, err := os.Lstat(events); !os.IsNotExist(err) {
-		t.Errorf("it left its own socket: %v", err)
+		t.Errorf("the daemon did not remove the socket that it had bound: %v", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 	testkit.Must(t, first.nc.Close())
 	select {
 	case err := <-r.ended:
-		t.Fatalf("it ended (%v) with a connection open", err)
+		t.Fatalf("the daemon ended (%v) with a connection open", err)
 	case <-time.After(3 * limit):
 	}
 	last.send(pings(1))
@@ -56,7 +56,7 @@ func TestPrologueKeepsTheDaemon(t *testing.T) {
 	r, p, limit := startKept(t)
 	select {
 	case err := <-r.ended:
-		t.Fatalf("it ended (%v) with a connection open", err)
+		t.Fatalf("the daemon ended (%v) with a connection open", err)
 	case <-time.After(3 * limit):
 	}
 	p.send(authenticated + pings(1))
@@ -77,7 +77,7 @@ func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 		}
 		testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 	}
-	t.Fatal("no daemon can be reached before it ends")
+	t.Fatal("each daemon ended before a client had connected: the machine is too busy")
 	return r, p, limit
 }
 
@@ -95,9 +95,9 @@ func TestIdleEndLosesNobody(t *testing.T) {
 		}
 		testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 	}
-	t.Logf("%d served, %d refused", served, rounds-served)
+	t.Logf("%d clients served, %d refused", served, rounds-served)
 	if served == 0 {
-		t.Error("nobody was served")
+		t.Error("no client was served")
 	}
 }
 

@@ -49,7 +49,7 @@ func TestLogFormats(t *testing.T) {
 				t.Errorf("a payload is in the log:\n%s", text)
 			}
 			if strings.Contains(text, "\x1b") {
-				t.Errorf("there is colour, and no terminal:\n%q", text)
+				t.Errorf("the log has colours, although it is no terminal:\n%q", text)
 			}
 			for line := range strings.Lines(text) {
 				var entry struct{ Level, Time, Message string }

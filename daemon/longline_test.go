@@ -20,7 +20,7 @@ func TestLongestLineIsJournaled(t *testing.T) {
 	testkit.Must(t, settings.Check())
 	settings.Limits.LineBytes++
 	if err := settings.Check(); err == nil {
-		t.Errorf("a line of %d bytes is allowed, and not tried here", settings.Limits.LineBytes)
+		t.Errorf("the configuration allows a line of %d bytes, which this test does not try", settings.Limits.LineBytes)
 	}
 	r := start(t, func(c *config.Config) { c.Limits.LineBytes = longest })
 	p := dial(t, r.KernelSocket)

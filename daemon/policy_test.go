@@ -30,7 +30,7 @@ func TestHangupReloads(t *testing.T) {
 	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGHUP))
 	testkit.Eventually(t, "the reload failed", func() bool { return strings.Contains(d.stderr.String(), "the policy is unchanged") })
 	if !has(`"id":"first"`)() {
-		t.Error("what was valid is gone")
+		t.Error("a failed reload has removed the valid policy")
 	}
 	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	d.wantExit(t, 0)

@@ -63,7 +63,7 @@ func TestReadiness(t *testing.T) {
 				return
 			}
 			if want := fmt.Sprint(d.cmd.Process.Pid); reason != want {
-				t.Errorf("its process is %s, want %s", reason, want)
+				t.Errorf("it reports process %s, want %s", reason, want)
 			}
 			for _, path := range []string{d.KernelSocket, d.EventsSocket} {
 				p := dial(t, path)

@@ -65,7 +65,7 @@ func stuff(t *testing.T, p *peer) (taken []byte) {
 		n += more
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
-			t.Fatalf("%d bytes of %d were taken, %v", n, len(all), err)
+			t.Fatalf("%d bytes of %d were sent, %v", n, len(all), err)
 		case more == 0: // the daemon does not read, instead of reading slowly
 			return all[:n]
 		}
@@ -130,7 +130,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 			heard("STOPPING=1")
 			select {
 			case <-d.exited:
-				t.Error("told when it was over")
+				t.Error("the service manager got STOPPING only when the daemon had ended")
 			default:
 			}
 		})

@@ -66,16 +66,16 @@ func TestSweepAwaitsTheFirstBlob(t *testing.T) {
 				text := make([]byte, 1<<20)
 				return bytes.Contains(text[:runtime.Stack(text, true)], []byte("blob.(*Directory).awaitFirst("))
 			}
-			testkit.Eventually(t, "the sweep sleeps", asleep)
+			testkit.Eventually(t, "the sweep is idle", asleep)
 			if remake {
 				testkit.Must(t, os.Remove(r.Blobs))
 				testkit.Eventually(t, "the directory is back", func() bool { _, err := os.Lstat(r.Blobs); return err == nil })
-				testkit.Eventually(t, "the sweep sleeps again", asleep)
+				testkit.Eventually(t, "the sweep is idle again", asleep)
 			}
 			dropped := filepath.Join(r.Blobs, "dropped")
 			testkit.Must(t, os.WriteFile(dropped, nil, 0o600))
-			testkit.Eventually(t, "what was dropped is removed", func() bool { _, err := os.Lstat(dropped); return errors.Is(err, fs.ErrNotExist) })
-			testkit.Eventually(t, "the sweep sleeps again", asleep)
+			testkit.Eventually(t, "the old blob is removed", func() bool { _, err := os.Lstat(dropped); return errors.Is(err, fs.ErrNotExist) })
+			testkit.Eventually(t, "the sweep is idle again", asleep)
 		})
 	}
 }

@@ -211,7 +211,7 @@ func TestLiveSurvivesTheKernel(t *testing.T) {
 		k.Client = testkit.Value(client.Dial(testkit.Context(t), client.Options{RuntimeDir: k.dir, Patience: testkit.Patience}))(t)
 		k.set(t, 2)
 		answer := testkit.Value(k.Do(testkit.Context(t), schema.Message{Kind: schema.KindQuery, Type: "Syscall.Ping", Data: []byte(`{"payload":1}`)}))(t)
-		testkit.Eventually(t, "the export has all of it", func() bool { return sink.seq() >= client.SeqOf(&answer) })
+		testkit.Eventually(t, "the export has all entries", func() bool { return sink.seq() >= client.SeqOf(&answer) })
 		testkit.Must(t, k.Close())
 		k.stop()
 		k.stop = testkernel.Start(t, testkernel.Settings(p))

@@ -50,6 +50,6 @@ func TestCloseDuringStart(t *testing.T) {
 		}
 	}
 	if left := h.Processes(); len(left) != 0 {
-		t.Errorf("%d are left", len(left))
+		t.Errorf("%d processes are left", len(left))
 	}
 }

@@ -57,7 +57,7 @@ func startDaemon(t *testing.T) *hosting {
 	readPID(t, filepath.Join(dir, "orphan.clings"))
 	d.guard = guardOf(d.cmd.Process.Pid)
 	if d.guard == 0 {
-		t.Fatal("there is no guard")
+		t.Fatal("the daemon has no guard")
 	}
 	return d
 }
@@ -132,13 +132,13 @@ func TestGuardKilledToo(t *testing.T) {
 	gone(t, d.agents[0])
 	open(t) // another kernel
 	if !alive(d.orphan) || !alive(d.agents[1]) {
-		t.Fatal("they ended without help, so that this proves nothing")
+		t.Fatal("the processes ended by themselves: the test shows nothing")
 	}
 	h, err := host.New(host.Options{Instance: d.instance})
 	testkit.Must(t, err)
 	defer h.Close(context.Background(), 0)
 	if alive(d.orphan) || alive(d.agents[1]) {
-		t.Error("they are left")
+		t.Error("the next start has not killed the processes")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func outsider(t *testing.T) (pid int, end func()) {
 	t.Helper()
 	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
-		t.Skip("where tests may not gain privileges, nobody can be told from an agent's processes")
+		t.Skip("with no_new_privs set, the host takes every process of this test for an agent's")
 	}
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read x")
 	in, err := c.StdinPipe()
@@ -30,7 +30,7 @@ func outsider(t *testing.T) (pid int, end func()) {
 		t.Helper()
 		testkit.Must(t, in.Close())
 		if err := c.Wait(); c.ProcessState.ExitCode() != 1 {
-			t.Errorf("the outsider ended with %v, %v; want code 1, since it has no input", c.ProcessState, err)
+			t.Errorf("the outsider ended with %v, %v; want code 1, at the end of its input", c.ProcessState, err)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestFrame(t *testing.T) {
 	pid, end := outsider(t)
 	looked(t, h, itoa(pid))
 	if owner, err := h.Owner(pid); owner != nil || err != nil {
-		t.Errorf("the outsider is %v's, %v", owner, err)
+		t.Errorf("the outsider's owner is %v, %v", owner, err)
 	}
 	end()
 }
@@ -72,7 +72,7 @@ func TestSpoiledEndIsRead(t *testing.T) {
 	const looks = 2 * time.Second // all processes are checked more than once in it; what the agent left is not removed before
 	testkit.Must(t, p.Terminate(t.Context(), looks))
 	if e := wait(t, p); e.Signal != unix.SIGKILL {
-		t.Errorf("it ended as %v, want killed", e)
+		t.Errorf("the program ended as %v, want killed", e)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestGivenMark(t *testing.T) {
 		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil))
 		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil))
 		if p.Has(pid) {
-			t.Errorf("the outsider %d is the agent's", pid)
+			t.Errorf("the outsider %d counts as the agent's process", pid)
 		}
 	}
 	looked(t, h)

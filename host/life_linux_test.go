@@ -74,7 +74,7 @@ func TestTerminate(t *testing.T) {
 		t.Errorf("got %+v", exit)
 	}
 	if !lines.Scan() || lines.Text() != "bye" || lines.Scan() {
-		t.Errorf("last words: %q", lines.Text())
+		t.Errorf("the program's last line is %q", lines.Text())
 	}
 }
 
@@ -136,17 +136,17 @@ func TestOrphans(t *testing.T) {
 			if how == "stay" {
 				pid = readPID(t, filepath.Join(c.Dir, "orphan"))
 				if _, parent := stat(pid); parent == p.OSPID() {
-					t.Fatalf("process %d is no orphan", pid)
+					t.Fatalf("the parent of process %d has not ended", pid)
 				}
 				if !p.Has(pid) || !p.Has(p.OSPID()) || p.Has(os.Getpid()) {
-					t.Error("whose processes are whose is wrong")
+					t.Error("Has does not report exactly the agent's processes")
 				}
 				testkit.Must(t, p.Terminate(t.Context(), 0))
 			}
 			exit := wait(t, p)
 			for _, n := range numbers() {
 				if p.Has(n) && alive(n) {
-					t.Errorf("process %d is left", n)
+					t.Errorf("process %d still runs", n)
 				}
 			}
 			if how == "stay" && (alive(pid) || exit.Left < 1) {
@@ -262,7 +262,7 @@ func TestClose(t *testing.T) {
 	twice.Wait()
 	for _, pid := range pids {
 		if alive(pid) {
-			t.Errorf("process %d is left", pid)
+			t.Errorf("process %d still runs", pid)
 		}
 	}
 	if _, err := h.Start(t.Context(), shell(t, "exit 0")); !errors.Is(err, host.ErrClosed) {

@@ -82,7 +82,7 @@ func dialOut(args []string) int {
 func TestUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("it takes user 0")
+		t.Skip("needs root")
 	}
 	const number = 65534
 	h, err := host.New(host.Options{User: &host.User{UID: number, GID: number}})
@@ -98,7 +98,7 @@ func TestUser(t *testing.T) {
 			readLine(t, p, line)
 		}
 		if owner, err := h.Owner(p.OSPID()); owner != p || err != nil {
-			t.Errorf("%s: it is %v's, %v", mode, owner, err)
+			t.Errorf("%s: its owner is %v, %v", mode, owner, err)
 		}
 		testkit.Must(t, p.Terminate(t.Context(), 0))
 	}

@@ -58,7 +58,7 @@ func TestPeer(t *testing.T) {
 			p := start(t, h, c)
 			owner, err := accept(t, h, l, func() {})
 			if owner != p || err != nil || owner == other {
-				t.Errorf("it is %v's, %v", owner, err)
+				t.Errorf("the owner is %v, %v", owner, err)
 			}
 			testkit.Must(t, p.Terminate(t.Context(), 0))
 		})
@@ -68,7 +68,7 @@ func TestPeer(t *testing.T) {
 	testkit.Must(t, err)
 	defer conn.Close()
 	if owner, err := accept(t, h, l, func() {}); owner != nil || err != nil {
-		t.Errorf("the operator is %v, %v", owner, err)
+		t.Errorf("the owner of the operator's process is %v, %v", owner, err)
 	}
 }
 
@@ -89,14 +89,14 @@ func TestUnhosted(t *testing.T) {
 	c.Write = []string{filepath.Dir(l.Addr().String())}
 	p := start(t, h, c)
 	if err := asked(l); !errors.Is(err, host.ErrStranger) {
-		t.Errorf("the agent: %v", err)
+		t.Errorf("an agent that connects to a kernel without agents: %v", err)
 	}
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 	conn, err := net.Dial("unix", l.Addr().String())
 	testkit.Must(t, err)
 	defer conn.Close()
 	if err := asked(l); err != nil {
-		t.Errorf("the operator: %v", err)
+		t.Errorf("the operator that connects to a kernel without agents: %v", err)
 	}
 }
 
@@ -120,15 +120,15 @@ func TestOwnerOfOthers(t *testing.T) {
 	h, other := open(t), open(t)
 	for _, pid := range []int{1, os.Getpid(), os.Getppid()} {
 		if owner, err := h.Owner(pid); owner != nil || err != nil {
-			t.Errorf("process %d is %v's, %v", pid, owner, err)
+			t.Errorf("the owner of process %d is %v, %v", pid, owner, err)
 		}
 	}
 	if owner, err := h.Owner(math.MaxInt32); owner != nil || !errors.Is(err, host.ErrGone) {
-		t.Errorf("nobody is %v's, %v", owner, err)
+		t.Errorf("the owner of a process that does not exist is %v, %v", owner, err)
 	}
 	p := start(t, other, shell(t, "read x"))
 	if owner, err := h.Owner(p.OSPID()); owner != nil || !errors.Is(err, host.ErrStranger) {
-		t.Errorf("another host's agent is %v's, %v", owner, err)
+		t.Errorf("the owner of another host's agent is %v, %v", owner, err)
 	}
 }
 
@@ -148,12 +148,12 @@ func TestTamper(t *testing.T) {
 			// make it the operator's.
 			testkit.Eventually(t, "its end", func() bool {
 				if owner, err := h.Owner(pid); owner != p && !errors.Is(err, host.ErrTampered) && !errors.Is(err, host.ErrGone) {
-					t.Errorf("%s %s: it is %v's, %v", name, which, owner, err)
+					t.Errorf("%s %s: the owner is %v, %v", name, which, owner, err)
 				}
 				return !alive(pid)
 			})
 			if !alive(p.OSPID()) {
-				t.Error("its agent ended too")
+				t.Error("the agent ended with the process")
 			}
 			testkit.Must(t, p.Terminate(t.Context(), 0))
 		}
@@ -185,7 +185,7 @@ func TestSibling(t *testing.T) {
 	p := start(t, h, c)
 	pid := readPID(t, filepath.Join(c.Dir, "pid"))
 	if _, parent := stat(pid); parent != os.Getpid() || !p.Has(pid) {
-		t.Errorf("its parent is %d, it is the agent's: %v", parent, p.Has(pid))
+		t.Errorf("the parent is %d, and it counts as the agent's: %v", parent, p.Has(pid))
 	}
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 	if state, _ := stat(pid); state != 0 {
@@ -217,11 +217,11 @@ func TestMarks(t *testing.T) {
 		}
 		otherLocks, otherRSS := b.Limits()
 		if a != b && (otherLocks <= locks) == (otherRSS <= rss) {
-			t.Fatalf("%x can become %x", a, b)
+			t.Fatalf("lowering the limits turns mark %x into mark %x", a, b)
 		}
 		if lower := part.Draw(t, "lower"); lower < locks {
 			if _, ok := host.ReadMark(lower, rss); ok {
-				t.Fatal("a spoiled mark is a mark")
+				t.Fatal("a broken mark is read as a mark")
 			}
 		}
 	})

@@ -123,7 +123,7 @@ func TestPolicyBounds(t *testing.T) {
 			ran := time.Duration(rapid.IntRange(0, 90).Draw(t, "ran")) * time.Second
 			next, d := p.Decide(r, host.Cause(n), ran)
 			if again, same := p.Decide(r, host.Cause(n), ran); again != next || same != d {
-				t.Fatal("not pure")
+				t.Fatal("two decisions for the same history differ")
 			}
 			if d.Delay < 0 || d.Delay > p.MaxDelay || d.BlockedTicks < 0 || d.Revoke != (d.Fault == host.FaultExile) ||
 				(d.BlockedTicks > 0) != (d.Fault == host.FaultQuarantine) || d.Restart && (p.Restart == "never" || d.Fault == host.FaultExile) {

@@ -357,7 +357,7 @@ func probesAs(args []string) int {
 // without a sandbox, so that it can fail.
 func TestProbes(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("it takes user 0 to try as both")
+		t.Skip("needs root, to try both users")
 	}
 	h := open(t)
 	strict(t, h)
@@ -382,7 +382,7 @@ func TestProbes(t *testing.T) {
 			r[i] = in
 			results[what] = r
 			if !out {
-				t.Errorf("user %d: %s: it does not work without a sandbox either, so that the probe proves nothing", user, what)
+				t.Errorf("user %d: %s fails without a sandbox too: the probe shows nothing", user, what)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func installed(t *testing.T, name string) string {
 			return path
 		}
 	}
-	t.Skip("it is not installed")
+	t.Skip("the program is not installed")
 	return ""
 }
 

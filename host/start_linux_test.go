@@ -88,7 +88,7 @@ func TestChannelClosed(t *testing.T) {
 	}
 	select {
 	case <-p.Done():
-		t.Error("it ended")
+		t.Error("the program ended when its input was closed")
 	default:
 	}
 }
@@ -282,14 +282,14 @@ func TestTemporaryFilesGo(t *testing.T) {
 	}
 	run(`test -d "$TMPDIR"`)
 	if !there() {
-		t.Error("it went under another agent")
+		t.Error("the directory was removed while another agent uses it")
 	}
 	testkit.Must(t, other.Terminate(context.Background(), 0))
 	if there() {
-		t.Error("it stayed, though it is empty and nobody works beside it")
+		t.Error("the directory stays after its last agent, although it is empty")
 	}
 	run(`echo x >"$TMPDIR/kept"`)
 	if !there() {
-		t.Error("it went with what was in it")
+		t.Error("the directory was removed although it is not empty")
 	}
 }

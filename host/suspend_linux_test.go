@@ -70,7 +70,7 @@ func TestSuspend(t *testing.T) {
 	var pids []int
 	for range 2 {
 		if !lines.Scan() {
-			t.Fatalf("it said nothing: %v", lines.Err())
+			t.Fatalf("no output: %v", lines.Err())
 		}
 		pid, err := strconv.Atoi(lines.Text())
 		testkit.Must(t, err)
@@ -80,7 +80,7 @@ func TestSuspend(t *testing.T) {
 		p.Suspend() // it returns immediately
 		return allStopped(t, pids)
 	})
-	testkit.Eventually(t, "it goes on", func() bool {
+	testkit.Eventually(t, "the processes continue", func() bool {
 		return !slices.ContainsFunc(pids, func(pid int) bool { return stateOf(t, pid) == "T" })
 	})
 
@@ -88,7 +88,7 @@ func TestSuspend(t *testing.T) {
 	testkit.Must(t, p.Terminate(t.Context(), time.Minute))
 	<-over
 	if exit := wait(t, p); exit.Code != 5 {
-		t.Errorf("it ended as %v", exit)
+		t.Errorf("the program ended as %v", exit)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 	for left := range 2 { // one descriptor to find the process, and one to check it
 		owner, err := h.Peer(raw)
 		if owner != nil || !errors.Is(err, host.ErrExhausted) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, host.ErrGone) {
-			t.Errorf("with %d descriptors left it is %v's, %v", left, owner, err)
+			t.Errorf("with %d free descriptors the owner is %v, %v", left, owner, err)
 		}
 		testkit.Must(t, taken[left].Close())
 	}
@@ -151,19 +151,19 @@ func TestHaltedIsTold(t *testing.T) {
 	pids := []int{p.OSPID(), readPID(t, filepath.Join(c.Dir, "pid"))}
 	p.Want(true)
 	p.Halt()
-	testkit.Eventually(t, "it is halted", func() bool { return allStopped(t, pids) })
+	testkit.Eventually(t, "all processes are stopped", func() bool { return allStopped(t, pids) })
 	ended := make(chan error)
 	go func() { ended <- p.Terminate(t.Context(), bound) }()
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(c.Dir, name))
 		return err == nil
 	}
-	testkit.Eventually(t, "it has heard", func() bool { return exists("heard") && exists("late") })
+	testkit.Eventually(t, "the processes have handled TERM", func() bool { return exists("heard") && exists("late") })
 	p.Halt()
 	p.Suspend()
 	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600))
 	testkit.Must(t, <-ended)
 	if exit := wait(t, p); exit.Code != 5 {
-		t.Errorf("it ended as %v", exit)
+		t.Errorf("the program ended as %v", exit)
 	}
 }

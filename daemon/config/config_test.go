@@ -166,7 +166,7 @@ func TestLoad(t *testing.T) {
 	testkit.Must(t, os.WriteFile(file, []byte("# fine\nlimits.line_bytes = 20000"), 0o600))
 	c.RuntimeDir = "not/the/file's/fault"
 	if err := c.Load(file, true, env()); err != nil {
-		t.Errorf("the file is blamed for another's fault: %v", err)
+		t.Errorf("the error names the file for a setting that is not from the file: %v", err)
 	}
 	var fault *config.Error
 	if err := c.Check(); !errors.As(err, &fault) || fault.Key != "runtime_dir" || fault.File != "" {
@@ -201,7 +201,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		if err := c.Check(); err != nil {
-			t.Errorf("accepted settings that cannot be meant: %v", err)
+			t.Errorf("Check refuses settings that Parse has accepted: %v", err)
 		}
 	})
 }

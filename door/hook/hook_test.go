@@ -73,7 +73,7 @@ func TestShort(t *testing.T) {
 		}
 		cut := map[string]string{"a member": "content", "a list in a member": "edits"}[name]
 		if got := strings.Join(in.Cut, " "); got != cmp.Or(cut, "*") {
-			t.Errorf("%s: %s was cut, it says", name, got)
+			t.Errorf("%s: Cut has %s", name, got)
 		}
 	}
 }

@@ -188,6 +188,6 @@ func TestLeftAlone(t *testing.T) {
 		t.Errorf("a file that has changed: %v", err)
 	}
 	if text, err := os.ReadFile(file); string(text) != "y" {
-		t.Errorf("it holds %q %v", text, err)
+		t.Errorf("the file has %q, %v", text, err)
 	}
 }

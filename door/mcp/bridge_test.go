@@ -47,7 +47,7 @@ func TestTools(t *testing.T) {
 	h.refused("Memory_Get", args{"key": 7}, "must be a string")
 	h.refused("Memory_Get", args{"key": "a", "pid": 0}, "may not act as pid 0")
 	if _, err := h.session.CallTool(testkit.Context(t), &sdk.CallToolParams{Name: "no such"}); err == nil {
-		t.Error("a tool that is none was called")
+		t.Error("a call of a tool that does not exist succeeded")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestGrant(t *testing.T) {
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Memory.Set"],"mode":"add"}`)
 	h.changed()
 	if h.tools()["Memory_Set"] == nil {
-		t.Error("what was granted is not offered")
+		t.Error("the granted tool is not offered")
 	}
 	h.expect("Memory_Set", set, `{"success":true}`)
 	p.operator("Capability.Revoke", `{"pid":1}`)
@@ -117,7 +117,7 @@ func TestRestart(t *testing.T) {
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Clock.Get"],"mode":"add"}`)
 	h.changed()
 	if h.tools()["Clock_Get"] == nil {
-		t.Error("after the restart grants are not told")
+		t.Error("after the restart the host is not notified of a grant")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 	for { // until the bridge knows it, the error is the kernel's
 		text, isError := h.call("Memory_List", args{})
 		if !isError || !strings.Contains(text, "ended") {
-			t.Fatalf("after its end: %q", text)
+			t.Fatalf("a call after the end of the process: %q", text)
 		}
 		if strings.Contains(text, "restart this MCP server") {
 			break
@@ -187,7 +187,7 @@ func TestResources(t *testing.T) {
 		}
 	}
 	if !own || foreign {
-		t.Errorf("reads its own calls: %t, the operator's: %t", own, foreign)
+		t.Errorf("the process reads its own calls: %t, the operator's: %t", own, foreign)
 	}
 	p.operator("Capability.Revoke", `{"pid":1}`)
 	if got := read("pwos:///memory/notes/a%20b"); !strings.Contains(got, "may not call Memory.Get") {

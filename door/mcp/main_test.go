@@ -168,6 +168,6 @@ func (h *host) changed() {
 	select {
 	case <-h.lists:
 	case <-testkit.Context(h.t).Done():
-		h.t.Fatal("nobody told the host that the tools have changed")
+		h.t.Fatal("the host was not notified that the tools have changed")
 	}
 }

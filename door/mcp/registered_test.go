@@ -49,16 +49,16 @@ func TestRegistered(t *testing.T) {
 	}
 	register("Adds.")
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)
-	h.until("it is granted", func() bool { return description() == "Adds." })
+	h.until("the granted tool is offered", func() bool { return description() == "Adds." })
 	if tool := h.tools()["Sum_Add"]; !tool.Annotations.ReadOnlyHint || fmt.Sprint(tool.InputSchema) != "map[properties:map[a:map[type:number]] type:object]" {
 		t.Errorf("offered %+v with %v", tool.Annotations, tool.InputSchema)
 	}
 	h.refused("Sum_Add", args{"a": "1"}, "a must be a number", "422")
 	p.operator("Syscall.Unregister", `{"name":"Sum.Add"}`)
-	h.until("it is gone", func() bool { return strings.HasPrefix(description(), "Not granted at the moment") })
+	h.until("the tool is marked as not granted", func() bool { return strings.HasPrefix(description(), "Not granted at the moment") })
 	h.refused("Sum_Add", args{"a": 1}, "Unsupported type Sum.Add")
 	register("Adds up.")
-	h.until("it is back", func() bool { return description() == "Adds up." })
+	h.until("the tool has its new description", func() bool { return description() == "Adds up." })
 }
 
 // TestProgress checks that a host gets progress of a call before the answer if it sent a progress token, and none otherwise.
@@ -102,7 +102,7 @@ func TestProgress(t *testing.T) {
 		return strings.Contains(p.operator("Syscall.List", `{}`), "Sum.Add")
 	})
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)
-	h.until("it is granted", func() bool { return h.tools()["Sum_Add"] != nil })
+	h.until("the granted tool is offered", func() bool { return h.tools()["Sum_Add"] != nil })
 	h.expect("Sum_Add", args{}, "3")
 	web := &host{t: t, reports: make(chan *sdk.ProgressNotificationParams, 100)}
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
@@ -125,10 +125,10 @@ func TestProgress(t *testing.T) {
 		got := <-h.reports
 		told <- struct{}{}
 		if got == nil || got.ProgressToken != "mine" || got.Progress != 1.5 || got.Total != 4 || got.Message != "summing" {
-			t.Errorf("%s: told %+v", door, got)
+			t.Errorf("%s: progress %+v", door, got)
 		}
 		for more := range h.reports {
-			t.Errorf("%s: told %+v too", door, more)
+			t.Errorf("%s: a second report: %+v", door, more)
 		}
 		if text, ok := result.Content[0].(*sdk.TextContent); !ok || text.Text != "3" {
 			t.Errorf("%s: answered %+v", door, result.Content)

@@ -54,7 +54,7 @@ func workers(t testing.TB, l code.Limits) place {
 		w.Close()
 		h.Close(context.Background(), 0)
 		if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-			t.Errorf("workers have left %v, %v", left, err)
+			t.Errorf("workers have left files: %v, %v", left, err)
 		}
 	})
 	return place{w, h, log}

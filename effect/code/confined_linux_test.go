@@ -25,17 +25,17 @@ func TestConfined(t *testing.T) {
 	for _, one := range p.host.Processes() {
 		osPID := fmt.Sprint(one.OSPID())
 		if one.PID() >= 0 {
-			t.Errorf("it is process %d of the kernel", one.PID())
+			t.Errorf("the worker is process %d of the kernel", one.PID())
 		}
 		if status := read(osPID, "status"); !strings.Contains(status, "NoNewPrivs:\t1") || !strings.Contains(status, "CapEff:\t0000000000000000") {
-			t.Errorf("privileges: %s", status)
+			t.Errorf("the worker has privileges: %s", status)
 		}
 		for _, word := range strings.Split(strings.TrimSuffix(read(osPID, "environ"), "\x00"), "\x00") {
 			name, _, _ := strings.Cut(word, "=")
 			switch name {
 			case "PATH", "LANG", "HOME", "TMPDIR", "GOMAXPROCS", "PWOS_PID", "PWOS_AGENT_ID":
 			default:
-				t.Errorf("it has %s", word)
+				t.Errorf("the worker has the variable %s", word)
 			}
 		}
 		if level := one.Sandbox(); level == "none" {
@@ -44,7 +44,7 @@ func TestConfined(t *testing.T) {
 		own, err := os.Readlink("/proc/self/ns/net")
 		testkit.Must(t, err)
 		if its, err := os.Readlink("/proc/" + osPID + "/ns/net"); err != nil || its == own {
-			t.Errorf("its network is %s, %v", its, err)
+			t.Errorf("the worker's network is %s, %v", its, err)
 		}
 	}
 }

@@ -233,7 +233,7 @@ func TestHalfClose(t *testing.T) {
 			testkit.Must(t, err)
 			testkit.Must(t, conn.(interface{ CloseWrite() error }).CloseWrite())
 			if all := closed(t, conn); all != "12345END" {
-				t.Errorf("came back: %q", all)
+				t.Errorf("the client received %q", all)
 			}
 			e := h.await(1)[0]
 			if want := `{"host":"raw.test","port":7000,"sent":5,"received":8,"ended":"both sides had ended"}`; e.data != want {
@@ -259,7 +259,7 @@ func TestHostSpeaksFirst(t *testing.T) {
 			testkit.Must(t, err)
 			testkit.Must(t, server.Close())
 			if all := closed(t, conn); all != "220 ready" {
-				t.Errorf("came: %q", all)
+				t.Errorf("the client received %q", all)
 			}
 		})
 	}
@@ -275,7 +275,7 @@ func TestIdle(t *testing.T) {
 		_, err := io.WriteString(conn, said)
 		testkit.Must(t, err)
 		if all := closed(t, conn); all != said {
-			t.Errorf("came back: %q", all)
+			t.Errorf("the client received %q", all)
 		}
 	}
 	for _, e := range h.await(2) {
@@ -346,7 +346,7 @@ func TestBounds(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("a place does not come back: %q, %v", line, err)
+					t.Fatalf("after connections have ended, a new one is still refused: %q, %v", line, err)
 				}
 				conn = h.dialProxy()
 			}
@@ -400,7 +400,7 @@ func TestRevoke(t *testing.T) {
 				change(h)
 				_, _ = io.WriteString(conn, "23456") // it may be closed already
 				if all := closed(t, conn); all != "" {
-					t.Errorf("came back: %q", all)
+					t.Errorf("the client received %q", all)
 				}
 				e := h.await(1)[0]
 				if want := `"sent":1,"received":1,"ended":"no longer allowed"`; !strings.Contains(e.data, want) {

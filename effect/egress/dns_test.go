@@ -52,12 +52,12 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	if dials := h.dials(); len(dials) > 0 {
-		t.Errorf("looking up has dialled %v", dials)
+		t.Errorf("a lookup has dialled %v", dials)
 	}
 	first, _ := h.lookup("allowed.test", dnsmessage.TypeA)
 	again, _ := h.lookup("ALLOWED.test", dnsmessage.TypeA)
 	if first[0] != again[0] {
-		t.Errorf("a name has moved from %v to %v", first, again)
+		t.Errorf("the address of a name has changed from %v to %v", first, again)
 	}
 }
 
@@ -204,6 +204,6 @@ func TestDNSOverTCP(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, short.(*net.TCPConn).CloseWrite())
 	if left := closed(t, short); left != "" {
-		t.Errorf("less than was said: answered %q", left)
+		t.Errorf("a query shorter than its stated length was answered with %q", left)
 	}
 }

@@ -66,7 +66,7 @@ func TestMeteredHangUp(t *testing.T) {
 	<-asked
 	testkit.Must(t, conn.Close())
 	if e := h.await(1)[0]; e.err != nil || !strings.Contains(e.data, `"status":0`) || strings.Contains(e.data, schema.NetComplete) {
-		t.Errorf("entry %+v: as if the model had not been asked", e)
+		t.Errorf("entry %+v, want a request without a complete answer", e)
 	}
 }
 

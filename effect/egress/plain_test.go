@@ -222,7 +222,7 @@ func TestBrokenAnswer(t *testing.T) {
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	testkit.Must(t, err)
 	if body, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("%q was taken for the whole", body)
+		t.Errorf("the incomplete body %q was read without an error", body)
 	}
 	if e := h.await(1)[0]; !strings.Contains(e.data, `"ended":"the exchange broke off"`) {
 		t.Errorf("entry %+v", e)

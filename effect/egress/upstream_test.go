@@ -164,7 +164,7 @@ func TestUpstream(t *testing.T) {
 				t.Errorf("answered %q", answer)
 			}
 			if strings.Contains(answer, canary) || strings.Contains(answer, url.QueryEscape(canary)) {
-				t.Errorf("the answer tells the credential: %q", answer)
+				t.Errorf("the answer has the credential: %q", answer)
 			}
 			if got := strings.Join(saw.all(), "\n"); got != tt.saw {
 				t.Errorf("the upstream saw %s, want %s", got, tt.saw)
@@ -200,7 +200,7 @@ func TestUpstreamHidesTheCredential(t *testing.T) {
 	everything := answer + fmt.Sprintf("%+v", h.await(1))
 	for _, form := range []string{canary, url.QueryEscape(canary)} {
 		if strings.Contains(strings.ToLower(everything), strings.ToLower(form)) {
-			t.Errorf("the credential shows: %q", everything)
+			t.Errorf("the answer or the journal has the credential: %q", everything)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func TestIntercept(t *testing.T) {
 			_, err := io.WriteString(secured, "GET /v1/models HTTP/1.1\r\nHost: api.model.test\r\nConnection: close\r\n\r\n")
 			if name != "api.model.test" {
 				if err == nil {
-					t.Errorf("%s: it was answered as %s", w.name, name)
+					t.Errorf("%s: a request for %s was answered", w.name, name)
 				}
 				_ = conn.Close()
 				continue

@@ -114,7 +114,7 @@ func FuzzPeekHello(f *testing.F) {
 		name, read, err := egress.PeekHello(r)
 		rest, _ := io.ReadAll(r)
 		if !bytes.Equal(append(read, rest...), said) {
-			t.Errorf("of %x came %x", said, read)
+			t.Errorf("of %x, peekHello returned %x", said, read)
 		}
 		if name != strings.ToLower(name) || err != nil && name != "" {
 			t.Errorf("name %q, %v", name, err)

@@ -64,7 +64,7 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 	if n := tr.touched.Load(); n != 0 {
-		t.Errorf("the trap was touched %d times", n)
+		t.Errorf("the trap got %d connections", n)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestTrap(t *testing.T) {
 		_, err := do(t, o, fetch.Request{URL: "http://" + host + ":" + tr.port, Policy: grant(t, host)})
 		want(t, err, fault.Upstream)
 		if n := tr.touched.Load(); n != int64(i+1) {
-			t.Errorf("%s: touched %d times, want %d", host, n, i+1)
+			t.Errorf("%s: the trap got %d connections, want %d", host, n, i+1)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestForbiddenByRedirect(t *testing.T) {
 		}
 	}
 	if n := tr.touched.Load(); n != 0 {
-		t.Errorf("the trap was touched %d times", n)
+		t.Errorf("the trap got %d connections", n)
 	}
 }
 

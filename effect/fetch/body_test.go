@@ -84,7 +84,7 @@ func TestSpill(t *testing.T) {
 				got = kept.String()
 			}
 			if resp.Spilled != tc.spilled || asked > 1 || got != tc.body || resp.Size != int64(len(tc.body)) {
-				t.Errorf("spilled %t, asked %d times, %d of %d bytes, size %d", resp.Spilled, asked, len(got), len(tc.body), resp.Size)
+				t.Errorf("spilled %t, Spill called %d times, %d of %d bytes, size %d", resp.Spilled, asked, len(got), len(tc.body), resp.Size)
 			}
 			if !tc.spilled {
 				return

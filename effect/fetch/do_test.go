@@ -80,7 +80,7 @@ func TestMethods(t *testing.T) {
 // TestVerifies checks that a server without a valid certificate for its name gets no request.
 func TestVerifies(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("was asked") })
+	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server got a request") })
 	untrusting := s.options(t)
 	untrusting.RootCAs = servePlain(t, nil).options(t).RootCAs
 	_, err := do(t, untrusting, get(t, s.at("/")))
@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 			_, err := do(t, plain.options(t), req)
 			want(t, err, fault.Upstream, "example.com:"+plain.port, says)
 			if strings.Contains(err.Error(), "hush") {
-				t.Errorf("repeats what the server said: %v", err)
+				t.Errorf("the error repeats the text of the server: %v", err)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestCancel(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(testkit.Patience):
-		t.Error("the server was left waiting")
+		t.Error("the request at the server was not canceled")
 	}
 }
 

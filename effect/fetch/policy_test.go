@@ -25,7 +25,7 @@ func TestPolicyElse(t *testing.T) {
 			Hosts: hosts(t, "one.test"), Else: &fetch.Policy{Hosts: hosts(t, "two.test"), PlainHTTP: true},
 			Advise: func(flags string, enough func(*fetch.Policy) bool) string {
 				if enough(&fetch.Policy{}) || !enough(&fetch.Policy{AnyHost: true, PlainHTTP: true}) {
-					t.Errorf("%s: not the policy that would do", tc.url)
+					t.Errorf("%s: enough does not report exactly the policies that allow the request", tc.url)
 				}
 				return "add " + flags
 			},

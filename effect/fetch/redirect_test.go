@@ -93,7 +93,7 @@ func TestRedirectMethods(t *testing.T) {
 		resp, err := do(t, s.options(t), get(t, s.at("/"+strconv.Itoa(status))))
 		testkit.Must(t, err)
 		if resp.Status != status {
-			t.Errorf("%d became %d", status, resp.Status)
+			t.Errorf("the answer %d was returned as %d", status, resp.Status)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestRedirectPolicy(t *testing.T) {
 		}
 	}
 	if tr.touched.Load() != 0 {
-		t.Error("the trap was touched")
+		t.Error("the trap got a connection")
 	}
 }
 

@@ -216,7 +216,7 @@ func TestHydrate(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if got, err := p.Hydrate(t.Context(), load("plain.md"), noon); err != nil || len(got.Skills)+len(got.Tools) != 0 {
-		t.Errorf("nothing is listed: %v, %v", got, err)
+		t.Errorf("a resource that lists nothing: %v, %v", got, err)
 	}
 	for name, want := range map[string]error{"bad/missing.md": fault.FileNotFound, "bad/unpinned.md": fault.IngestUnproven} {
 		if got, err := p.Hydrate(t.Context(), load(name), noon); !errors.Is(err, want) || got != nil {
@@ -224,6 +224,6 @@ func TestHydrate(t *testing.T) {
 		}
 	}
 	if got, err := p.Hydrate(t.Context(), load("bad/tool.md"), noon); err == nil || got != nil {
-		t.Errorf("a manifest that is none: %v, %v", got, err)
+		t.Errorf("an invalid manifest: %v, %v", got, err)
 	}
 }

@@ -181,13 +181,13 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		if running[7] != jobs.MaxEach || running[8] != 1 {
-			t.Errorf("run at a time: %v", running)
+			t.Errorf("runs at the same time: %v", running)
 		}
 		mu.Unlock()
 		close(release)
 		synctest.Wait()
 		if running[7] != 2*jobs.MaxEach {
-			t.Errorf("run in the end: %v", running)
+			t.Errorf("runs at the end: %v", running)
 		}
 		r.Close()
 	})

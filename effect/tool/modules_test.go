@@ -108,7 +108,7 @@ func TestModuleIsStopped(t *testing.T) {
 				t.Fatalf("%v, %v, want %v that says %q", r, err, x.want, x.says)
 			}
 			if len(r.Said) > 4<<10 || (r.Said == "") == (name == "noise") {
-				t.Errorf("it said %d bytes", len(r.Said))
+				t.Errorf("the error output has %d bytes", len(r.Said))
 			}
 		})
 	}
@@ -136,10 +136,10 @@ func TestModuleMemory(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"grow": grow(), "born": module(101, nil)})
 	if _, err := c.Call(t.Context(), request("grow", "{}")); !errors.Is(err, fault.ToolFailed) || !strings.HasSuffix(err.Error(), "exit code 100") {
-		t.Errorf("a module that takes what it gets, of 100 pages: %v", err)
+		t.Errorf("a module that grows to the limit of 100 pages: %v", err)
 	}
 	if _, err := c.Call(t.Context(), request("born", "{}")); !errors.Is(err, fault.ToolBadModule) {
-		t.Errorf("a module that begins with 101 pages: %v", err)
+		t.Errorf("a module that starts with 101 pages: %v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestModuleChance(t *testing.T) {
 		t.Errorf("eight inputs gave %v", seen)
 	}
 	if _, err := c.Call(t.Context(), request("calendar", "1")); !errors.Is(err, fault.ToolBadOutput) {
-		t.Errorf("the calendar moves: %v", err)
+		t.Errorf("the wall clock is not 0: %v", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestModuleRefused(t *testing.T) {
 		}
 	}
 	if r, err := c.Call(t.Context(), request("custom", "1")); err != nil || string(r.Output) != "1" {
-		t.Errorf("names that declare too much, which nobody reads: %v, %v", r, err)
+		t.Errorf("a custom section with too many names, which is not read: %v, %v", r, err)
 	}
 	if _, err := c.Call(t.Context(), request("cut", "{} {}")); !errors.Is(err, fault.ToolInvalid) {
 		t.Errorf("input that is no JSON: %v", err)

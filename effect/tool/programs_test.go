@@ -37,10 +37,10 @@ func empty(t *testing.T, c *tool.Caller) {
 	t.Helper()
 	left, err := os.ReadDir(c.Programs.Scratch)
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files are left: %v, %v", left, err)
 	}
 	if running := c.Programs.Host.Processes(); len(running) > 0 {
-		t.Errorf("%d programs run on", len(running))
+		t.Errorf("%d programs still run", len(running))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestProgramIsCancelled(t *testing.T) {
 		t.Errorf("%v, %v", r, err)
 	}
 	if r, err := c.Call(ctx, request("hang", "{}")); !errors.Is(err, gone) {
-		t.Errorf("with a context that was over: %v, %v", r, err)
+		t.Errorf("with a context that had ended: %v, %v", r, err)
 	}
 	empty(t, c)
 }

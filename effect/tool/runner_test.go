@@ -46,7 +46,7 @@ func TestRunner(t *testing.T) {
 				t.Errorf("%s: %s, %v, want %s", name, data, err, x.id)
 			}
 			if x.id == fault.NameInvalid && fault.Of(err).Field != "syscall" {
-				t.Errorf("%s: %v is about %q", name, err, fault.Of(err).Field)
+				t.Errorf("%s: the error %v has the member %q", name, err, fault.Of(err).Field)
 			}
 			continue
 		}

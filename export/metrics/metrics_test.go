@@ -112,7 +112,7 @@ func TestScrape(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "pid") {
-		t.Errorf("a process is a label:\n%s", text)
+		t.Errorf("a process occurs as a label:\n%s", text)
 	}
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	testkit.Must(t, err)

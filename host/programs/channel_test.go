@@ -100,7 +100,7 @@ func TestProgramThatDoesNotListen(t *testing.T) {
 	h := newHosted(t)
 	testkit.Must(t, h.stdin.Close())
 	if n, err := h.Write([]byte("answer\n")); n != 7 || err != nil {
-		t.Errorf("a write that nobody reads: %d, %v", n, err)
+		t.Errorf("a write to a program that has closed its input: %d, %v", n, err)
 	}
 	_, err := h.stdout.WriteString("last\n")
 	testkit.Must(t, err)
@@ -113,7 +113,7 @@ func TestProgramThatDoesNotListen(t *testing.T) {
 	}
 	testkit.Must(t, h.poller.Wait(0, nil))
 	if poll.Event(h.got.Load())&poll.Hup != 0 {
-		t.Error("a program that runs is gone")
+		t.Error("a running program counts as ended")
 	}
 	close(h.gone)
 	h.await(t, poll.Hup)
@@ -134,7 +134,7 @@ func TestEndOfAProgramWithAnHeir(t *testing.T) {
 	close(h.gone)
 	h.await(t, poll.Hup|poll.Out)
 	if more, err := h.Write(answers[n:]); more != len(answers)-n || err != nil {
-		t.Errorf("a write to nobody: %d, %v", more, err)
+		t.Errorf("a write to a program that has ended: %d, %v", more, err)
 	}
 	for _, want := range []string{"last", "ha"} {
 		if line, err := h.next(t); line != want || err != nil {

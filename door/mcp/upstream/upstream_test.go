@@ -85,7 +85,7 @@ func TestCall(t *testing.T) {
 	log, err := p.operator.Call(testkit.Context(t), schema.KindQuery, schema.AuditLog.Type, []byte(`{"pid":2}`))
 	testkit.Must(t, err)
 	if !strings.Contains(string(log.Data), `"type":"mcp/fake/say"`) || !strings.Contains(string(log.Data), `"intent":`) {
-		t.Errorf("the record has no call with its intent and its end: %s", log.Data)
+		t.Errorf("the journal has no call with its intent and its end: %s", log.Data)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestRugPull(t *testing.T) {
 	d, err := client.Call(testkit.Context(t), p.operator, schema.SyscallDescribe, &schema.DescribeInput{Name: "mcp/fake/say"})
 	testkit.Must(t, err)
 	if d.Description != "Says hi." {
-		t.Errorf("callers are shown %q", d.Description)
+		t.Errorf("the description for callers is %q", d.Description)
 	}
 	p.changes(true)
 	p.expect("say", `{}`, `{"content":[{"type":"text","text":"ha"}]}`)
@@ -336,10 +336,10 @@ func TestRemote(t *testing.T) {
 	p = newPlace(t)
 	p.provide(upstream.Remote(web.URL+"/away"), upstream.Options{})
 	if _, err := upstream.Ask(testkit.Context(t), p.operator, "fake"); !errors.Is(err, fault.ProviderAway) {
-		t.Errorf("a server that sends on: %v", err)
+		t.Errorf("a server that redirects: %v", err)
 	}
 	if n := elsewhere.Load(); n != 0 {
-		t.Errorf("%d requests went where the server sent them", n)
+		t.Errorf("%d requests followed a redirect", n)
 	}
 }
 
@@ -364,8 +364,8 @@ func TestNotifiedOften(t *testing.T) {
 	}), upstream.Options{})
 	p.changes(true)
 	p.expect("say", `{}`, `{"content":[]}`)
-	testkit.Eventually(t, "it is asked again", func() bool { return p.changes(false) != "" && asked.Load() > 1 })
+	testkit.Eventually(t, "tools/list is requested again", func() bool { return p.changes(false) != "" && asked.Load() > 1 })
 	if n := asked.Load(); n > often/10 {
-		t.Errorf("it was asked %d times", n)
+		t.Errorf("tools/list was requested %d times", n)
 	}
 }
