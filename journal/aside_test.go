@@ -113,7 +113,7 @@ func checkAside(t *testing.T, disk *faultfs.Disk, all []journal.Record, after ui
 	}
 	for i := range all[after:] {
 		if !bytes.Contains(aside, append(bytes.Clone(all[int(after)+i].Line), '\n')) {
-			t.Fatalf("entry %d is nowhere", all[int(after)+i].Seq)
+			t.Fatalf("entry %d is neither in the journal nor set aside", all[int(after)+i].Seq)
 		}
 	}
 }

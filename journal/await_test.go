@@ -46,7 +46,7 @@ func await(t *testing.T, wait func(*journal.Log, context.Context, uint64), ahead
 				default:
 				}
 				if got != want[i] {
-					t.Errorf("%s: waiter %d told: %t", what, i, got)
+					t.Errorf("%s: waiter %d has returned: %t", what, i, got)
 				}
 			}
 		}

@@ -104,7 +104,7 @@ func TestCheckpointTrouble(t *testing.T) {
 	want := func(what string, n int, due bool) {
 		t.Helper()
 		if len(told) != n || l.CheckpointDue() != due {
-			t.Errorf("%s: told of %v, due %v", what, told, l.CheckpointDue())
+			t.Errorf("%s: %v were reported, due %v", what, told, l.CheckpointDue())
 		}
 	}
 	grow(t, l, 3)
@@ -132,7 +132,7 @@ func TestCheckpointTrouble(t *testing.T) {
 	grow(t, l, 3)
 	key.key = newHostKey(2).key // signs with a key that it does not show
 	if err := l.Checkpoint(); err == nil {
-		t.Error("a wrong signature was written down")
+		t.Error("a wrong signature was written")
 	}
 	grow(t, l, 3)
 	fsys.Arm(faultfs.Fault{N: 2, Err: syscall.EIO})

@@ -45,7 +45,7 @@ func start(t *testing.T, m, good image) (stated bool) {
 		return true
 	}
 	if !strings.HasPrefix(segments(good), segments(disk.Image())) {
-		t.Error("the start found what had not been written")
+		t.Error("the start found entries that were not written")
 	}
 	return rec.Cut != nil
 }
@@ -59,11 +59,11 @@ func TestCutAnywhere(t *testing.T) {
 			m := image(faultfs.FromImage(good).Image())
 			m[path] = m[path][:n]
 			if !start(t, m, good) {
-				t.Errorf("%s, cut to %d bytes: silence", name, n)
+				t.Errorf("%s, cut to %d bytes: the start reports no loss", name, n)
 			}
 		}
 		if start(t, good, good) {
-			t.Errorf("%s: a loss was stated where there is none", name)
+			t.Errorf("%s: the start reports a loss of an undamaged journal", name)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestFlipAnything(t *testing.T) {
 				for bit := range 8 {
 					m[path][i] ^= 1 << bit
 					if !start(t, m, good) {
-						t.Errorf("bit %d of byte %d flipped: silence", bit, i)
+						t.Errorf("bit %d of byte %d flipped: the start reports no loss", bit, i)
 					}
 					m[path][i] ^= 1 << bit
 				}

@@ -128,7 +128,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("flush on a full disk: got %v", err)
 		}
 		if l.Written() != 5 || segments(disk.Image()) != before {
-			t.Fatal("a refused entry left something behind")
+			t.Fatal("the refused entry has left bytes on the disk")
 		}
 	}
 	grow(t, l, 5)
@@ -358,7 +358,7 @@ func TestNoDescriptors(t *testing.T) {
 	grow(t, l, 20)
 	testkit.Must(t, l.Close())
 	if trouble != 1 {
-		t.Errorf("told of trouble %d times, want once", trouble)
+		t.Errorf("trouble was reported %d times, want once", trouble)
 	}
 }
 

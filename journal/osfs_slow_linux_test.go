@@ -16,7 +16,7 @@ func TestSlowDisk(t *testing.T) {
 	for _, value := range []string{"10", "-1ms", "10ms,", "10ms,1s", "10ms,1s/0", "10ms,1s/2/3"} {
 		t.Setenv("PWOS_SLOWDISK", value)
 		if l, _, err := journal.Open(journal.Options{Dir: dir}); err == nil {
-			t.Errorf("%q is taken: close: %v", value, l.Close())
+			t.Errorf("%q is accepted: close: %v", value, l.Close())
 		}
 	}
 	t.Setenv("PWOS_SLOWDISK", "0s,20ms/1")

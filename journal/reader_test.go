@@ -24,7 +24,7 @@ func follow(t *testing.T, dir string, n uint64, notify <-chan struct{}, limit fu
 	for seq := uint64(1); seq <= n; seq++ {
 		rec, err := r.Next(context.Background())
 		if err != nil || rec.Seq != seq || limit() < seq {
-			t.Errorf("entry %d: got %v, %v while %d may be read", seq, rec, err, limit())
+			t.Errorf("entry %d: got %v, %v at a limit of %d", seq, rec, err, limit())
 			break
 		}
 	}
@@ -128,12 +128,12 @@ func TestReaderFollows(t *testing.T) {
 		<-time.After(time.Hour) // the poll, on the bubble's clock
 		synctest.Wait()
 		if len(got) != 7 {
-			t.Errorf("an entry of which nobody told: got entries %v, want 7", got)
+			t.Errorf("an entry without a Notify: got entries %v, want 7", got)
 		}
 		cancel()
 		synctest.Wait()
 		if !errors.Is(end, context.Canceled) {
-			t.Errorf("got %v, want what the context says", end)
+			t.Errorf("got %v, want the context's error", end)
 		}
 		testkit.Must(t, r.Close())
 	})

@@ -51,7 +51,7 @@ func isRedacted(t *testing.T, disk *faultfs.Disk) (n int) {
 		}
 		n++
 		if line := lines[seq]; line != nil && (!line.Redacted || bytes.Contains(line.Line, []byte(secret))) {
-			t.Fatalf("entry %d vouches for a line that is as it was: %s", rec.Seq, line.Line)
+			t.Fatalf("entry %d vouches for a line that is not redacted: %s", rec.Seq, line.Line)
 		}
 	}
 	return n

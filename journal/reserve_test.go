@@ -136,7 +136,7 @@ func TestReserveAfterStart(t *testing.T) {
 		l, _ = open(t, opt)
 	}
 	if len(trouble) == 0 {
-		t.Error("nobody was told that the reserve is not whole any more")
+		t.Error("a reserve that is not complete was not reported")
 	}
 }
 

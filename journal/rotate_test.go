@@ -123,7 +123,7 @@ func TestFailedRotate(t *testing.T) {
 				continue
 			}
 			if through != before || told > 1 || told == 0 && cause != syscall.ENOSPC {
-				t.Errorf("%v at a %s: covers entry %d of %d; told of trouble %d times", cause, fsys.Hit(), through, before, told)
+				t.Errorf("%v at a %s: covers entry %d of %d; trouble was reported %d times", cause, fsys.Hit(), through, before, told)
 			}
 			if l.RotateDue() {
 				t.Errorf("%v at a %s: another try is due before the next Flush", cause, fsys.Hit())
@@ -173,7 +173,7 @@ func TestRotateOnAFullDisk(t *testing.T) {
 	disk.Free()
 	grow(t, l, 20)
 	if told != 0 {
-		t.Errorf("told of trouble %d times", told)
+		t.Errorf("trouble was reported %d times", told)
 	}
 	testkit.Must(t, l.Close())
 	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Segments < 2 {

@@ -53,7 +53,7 @@ func TestCheckBoundsTheLine(t *testing.T) {
 		"invalid": {Outcome: []byte("x")},
 	} {
 		if e.Check() == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }

@@ -54,18 +54,18 @@ func TestVerifyErrors(t *testing.T) {
 		t.Errorf("canceled: got %v", err)
 	}
 	if _, err := journal.Verify(t.Context(), disk, dir, journal.VerifyOptions{Keys: []string{"x"}}); err == nil {
-		t.Error("a key that is none was taken")
+		t.Error("an invalid key was accepted")
 	}
 	forged := journal.Checkpoint{Head: journal.Head{Seq: 1}}
 	forged.Key = newHostKey(1).Public()
 	o := journal.VerifyOptions{Known: []journal.Checkpoint{forged}}
 	if _, err := journal.Verify(t.Context(), disk, dir, o); err == nil {
-		t.Error("a forged checkpoint from outside was taken")
+		t.Error("a forged checkpoint from outside was accepted")
 	}
 	o.Known = checkpoints(t, disk)[:1]
 	o.Keys = []string{newHostKey(2).Public()}
 	if _, err := journal.Verify(t.Context(), disk, dir, o); err == nil {
-		t.Error("a checkpoint from outside by a key that is not trusted was taken")
+		t.Error("a checkpoint from outside by a key that is not trusted was accepted")
 	}
 	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
 	_, err = journal.Verify(t.Context(), fsys, dir, journal.VerifyOptions{})

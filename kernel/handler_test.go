@@ -64,7 +64,7 @@ func TestBindRefusesAppliedSecrets(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if said, _ := recover().(string); !strings.Contains(said, `Crypto.Seal is applied, but the journal withholds ["plaintext"]`) {
-			t.Errorf("said %q", said)
+			t.Errorf("the panic is %q", said)
 		}
 	}()
 	seal := func(*kernel.Call, *schema.SealInput) (out schema.SealOutput, err error) { return out, err }

@@ -15,28 +15,28 @@ func TestRecent(t *testing.T) {
 	r.Publish()
 	since := r.Shown()
 	if since != 1 || r.Since(since, "o", "a") || r.Since(since, "o", "b") {
-		t.Errorf("after change %d something has changed", since)
+		t.Errorf("Since reports a change after change %d", since)
 	}
 	r.Changed("o", "b")
 	if r.Shown() != since {
 		t.Error("a change is shown before it is published")
 	}
 	if !r.Since(since, "o", "b") || r.Since(since, "o", "a") || r.Since(since, "other", "b") {
-		t.Error("not what was changed since, or something else")
+		t.Error("Since does not report exactly the changed key")
 	}
 	if !r.Since(since+5, "o", "a") {
-		t.Error("a number that is still to come is believed")
+		t.Error("Since trusts a number that was not used yet")
 	}
 	for i := range 5000 {
 		r.Changed("o", strconv.Itoa(i))
 	}
 	if !r.Since(since, "o", "a") {
-		t.Error("more changes than are remembered, and nothing may have changed")
+		t.Error("after more changes than are kept, Since reports no change")
 	}
 	r.Publish()
 	since = r.Shown()
 	if r.Since(since, "o", "a") {
-		t.Error("nothing has changed, and something may have")
+		t.Error("Since reports a change without one")
 	}
 	r.Reset()
 	r.Changed("o", "b")

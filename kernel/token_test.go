@@ -205,7 +205,7 @@ func TestCoversIsASubset(t *testing.T) {
 		}
 	})
 	if covered == 0 {
-		t.Error("no token covered another: nothing was tested")
+		t.Error("no token covers another: the test shows nothing")
 	}
 }
 

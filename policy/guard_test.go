@@ -89,7 +89,7 @@ func TestNormalOfBodies(t *testing.T) {
 		return string(text), err
 	}
 	if text, err := normal("/a", ""); err == nil {
-		t.Errorf("taken: %s", text)
+		t.Errorf("a body that was not read has the normal form %s", text)
 	}
 	one, err := normal("/a", `,"bodyContent":{"digest":"sha256-x","size":1}`)
 	again, err2 := normal("/b", `,"bodyContent":{"digest":"sha256-x","size":1}`)

@@ -38,7 +38,7 @@ func TestLearnedRules(t *testing.T) {
 	}
 	l.List("")
 	if text := l.Rules("my-own"); strings.Contains(string(text), "Memory.List") {
-		t.Errorf("who lists everything is not held to a prefix: %s", text)
+		t.Errorf("after a list of all keys, a rule restricts Memory.List: %s", text)
 	}
 }
 

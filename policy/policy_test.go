@@ -184,7 +184,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			set, problems := policy.Compile([]policy.File{{Name: "policy.cedar", Text: []byte(test.rules)}})
 			if set != nil || len(problems) == 0 {
-				t.Fatalf("taken: %v", problems)
+				t.Fatalf("the rules were accepted: %v", problems)
 			}
 			if !strings.Contains(fmt.Sprint(problems), test.want) {
 				t.Errorf("%v, want %s", problems, test.want)

@@ -99,7 +99,7 @@ func TestDecodeEnvelopeFaults(t *testing.T) {
 				t.Errorf("repeats the value: %s", err.Message)
 			}
 			if m.Dialect != d || m.Type != tc.typ || m.Meta.ID != tc.id {
-				t.Errorf("still carries %v, type %q, id %q; want %v, %q, %q", m.Dialect, m.Type, m.Meta.ID, d, tc.typ, tc.id)
+				t.Errorf("the message has %v, type %q, id %q; want %v, %q, %q", m.Dialect, m.Type, m.Meta.ID, d, tc.typ, tc.id)
 			}
 			if strings.Contains(tc.frame, metadata) && m.Meta.Correlation != "flow-1" {
 				t.Errorf("lost the correlation: %+v", m.Meta)

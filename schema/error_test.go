@@ -46,11 +46,11 @@ func TestErrorCodes(t *testing.T) {
 			t.Errorf("%s: %d, %s, %q", tc.name, e.Code(), e.EventCode(), e.Message)
 		}
 		if int(tc.class) != i {
-			t.Errorf("%s stands at %d", tc.name, tc.class)
+			t.Errorf("%s is at index %d", tc.name, tc.class)
 		}
 	}
 	if new(fault.Fault).Code() != 500 {
-		t.Error("a forgotten class is not internal")
+		t.Error("a fault without a class is not internal")
 	}
 	defer func() {
 		if recover() == nil {
@@ -69,7 +69,7 @@ func TestErrorChain(t *testing.T) {
 		t.Errorf("Error() = %q", got)
 	}
 	if !errors.Is(top, root) || errors.Is(root, top) || root.Unwrap() != nil {
-		t.Error("the chain is broken")
+		t.Error("errors.Is does not follow the chain of causes")
 	}
 	var err error = root
 	if got := errors.Unwrap(err); got != nil {
@@ -99,7 +99,7 @@ func TestAsError(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if strings.Contains(got.Error(), secret) || strings.Contains(got.Error(), "EOF") || got.Message == "" {
-			t.Errorf("%s: shows %q", name, got.Message)
+			t.Errorf("%s: the message reveals the secret, or the cause: %q", name, got.Message)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 		}
 		if !ok {
 			if line != nil || err != nil {
-				t.Fatalf("TryNext has nothing but %q, %v", line, err)
+				t.Fatalf("TryNext reported no line, and returned %q, %v", line, err)
 			}
 			return r.Next()
 		}

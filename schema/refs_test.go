@@ -57,7 +57,7 @@ func TestReferAndResolve(t *testing.T) {
 			t.Fatalf("came back as %.300s, was %.300s", got, data)
 		}
 		if got := string(schema.Resolve(typ, short, refs, shelf{}.get)); got != string(short) {
-			t.Fatalf("what cannot be read became %s", got)
+			t.Fatalf("data with references that cannot be read became %s", got)
 		}
 	})
 }
@@ -73,13 +73,13 @@ func TestResolveTrustsNobody(t *testing.T) {
 	for _, refs := range []string{"", `{"b":"text"}`, `{}`, `null`, `nonsense`} {
 		for _, typ := range []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()} {
 			if got := string(schema.Resolve(typ, []byte(data), []byte(refs), s.get)); got != data {
-				t.Errorf("%q made %s of it", refs, got)
+				t.Errorf("refs %q: resolved to %s", refs, got)
 			}
 		}
 	}
 	row, _ := schema.Lookup("Http.Fetch") // the kernel makes its data
 	if got := string(schema.Resolve(row.Output(), []byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
-		t.Errorf("made %s of it", got)
+		t.Errorf("resolved to %s", got)
 	}
 }
 

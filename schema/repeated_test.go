@@ -45,7 +45,7 @@ func TestAnswersFitALine(t *testing.T) {
 			case field == "" && err != nil:
 				t.Errorf("%s: %v", c.name, err)
 			case field != "" && (err == nil || err.Field != field || err.Kind != fault.SchemaViolation):
-				t.Errorf("%s: got %+v, want a err of %s", c.name, err, field)
+				t.Errorf("%s: got %+v, want an error about %s", c.name, err, field)
 			}
 			if kept := [3]bool{m.Type == c.typ, m.Meta.ID == c.id, m.Meta.Correlation == c.correlation}; kept != c.keep {
 				t.Errorf("%s: kept %v, want %v", c.name, kept, c.keep)

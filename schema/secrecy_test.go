@@ -33,7 +33,7 @@ func TestSecrecyIsDecided(t *testing.T) {
 	t.Parallel()
 	for name, typ := range dataTypes() {
 		if list := typ.Undecided(); len(list) > 0 {
-			t.Errorf("%s: nobody decided the secrecy of %s: tag each with keep", name, strings.Join(list, ", "))
+			t.Errorf("%s: the secrecy of %s is not decided: tag each with keep", name, strings.Join(list, ", "))
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestRecordsReplay(t *testing.T) {
 			record := typ.Redact([]byte(data), sent, false)
 			kept, err := typ.Decode(record)
 			if same := err == nil && reflect.DeepEqual(sent, kept); same != (len(typ.Withheld()) == 0) {
-				t.Errorf("%s, %s: withheld %q, and the record is %s of %s: %v", row.Type, side, typ.Withheld(), record, data, err)
+				t.Errorf("%s, %s: withheld %q, and the journal has %s of %s: %v", row.Type, side, typ.Withheld(), record, data, err)
 			}
 			if side == "output" && row.Outcome != "" && typ.Withheld() != nil {
 				t.Errorf("%s ends with an EffectEnd, which keeps its whole outcome, and withholds %q of it", row.Type, typ.Withheld())

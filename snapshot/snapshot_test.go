@@ -108,7 +108,7 @@ func TestCutAnywhere(t *testing.T) {
 		again, err := r.Keep(context.Background(), 1, snapshot.DefaultLimit)
 		testkit.Must(t, err)
 		if again != kept {
-			t.Fatalf("cut at %d: what is half restored was copied", at)
+			t.Fatalf("cut at %d: the half-restored tree was copied again", at)
 		}
 		testkit.Must(t, r.Apply(context.Background(), again))
 		testkit.Must(t, r.Close())
@@ -161,7 +161,7 @@ func passed(p *place) time.Time {
 	testkit.Must(p.T, os.WriteFile(at, nil, 0o600))
 	info, err := os.Stat(at)
 	testkit.Must(p.T, err)
-	testkit.Eventually(p.T, "the clock goes on", func() bool {
+	testkit.Eventually(p.T, "the file system's clock advances", func() bool {
 		testkit.Must(p.T, os.WriteFile(at, nil, 0o600))
 		now, err := os.Stat(at)
 		return err == nil && now.ModTime().After(info.ModTime())
@@ -199,7 +199,7 @@ func TestNothingEscapes(t *testing.T) {
 	for range 300 {
 		if copied, err := p.store.Take(context.Background(), p.dir, snapshot.What{Limit: 1 << 20}); err == nil {
 			if tree := look(t, filepath.Join(p.state, "snapshots", copied.ID, "tree")); strings.Contains(tree, `"outside"`) {
-				t.Errorf("the copy has what lies outside:\n%s", tree)
+				t.Errorf("the copy has files from outside:\n%s", tree)
 			}
 			testkit.Must(t, p.store.Remove(copied.ID))
 		}
@@ -287,7 +287,7 @@ func TestDirectory(t *testing.T) {
 	made := p.take(snapshot.What{})
 	testkit.Must(t, os.RemoveAll(p.dir))
 	if kept := p.restore(made.ID); kept != "" {
-		t.Errorf("nothing was there, and copy %s has it", kept)
+		t.Errorf("the directory was missing, and copy %s was made of it", kept)
 	}
 	equal(t, "made again", look(t, p.dir), before)
 
@@ -323,7 +323,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("got %v, want %s", removed, list[2].ID)
 	}
 	if _, err := os.Lstat(filepath.Join(p.state, "snapshots", "making-s12345678")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("half made: got %v", err)
+		t.Errorf("an incomplete copy was not removed: %v", err)
 	}
 	if _, err := p.store.Restore(context.Background(), list[1].ID, later()); !errors.Is(err, fault.SnapshotBusy) {
 		t.Errorf("twice at once: got %v", err)
@@ -380,12 +380,12 @@ func TestClosed(t *testing.T) {
 	p.restore(kept)
 	info, err := os.Lstat(p.dir)
 	if err != nil || info.Mode().Perm() != 0 {
-		t.Errorf("undo undone: got %v, %v, want mode 0", info, err)
+		t.Errorf("after the undo of the undo: got %v, %v, want mode 0", info, err)
 	}
 	testkit.Must(t, os.Chmod(p.dir, 0o700))
 	for _, name := range []string{"d", "n", "g"} {
 		if info, err := os.Lstat(filepath.Join(p.dir, name)); err != nil || info.Mode().Perm() != 0 {
-			t.Errorf("undo undone: got %v, %v, want mode 0", info, err)
+			t.Errorf("after the undo of the undo: got %v, %v, want mode 0", info, err)
 		}
 	}
 	p.restore(made.ID)

@@ -45,7 +45,7 @@ func sound(t testing.TB, s *uri.Space, name, base string) {
 	case !filepath.IsLocal(p.Name) || strings.ContainsAny(p.Name, "\x00\\") || u.Scheme != "os" || u.Host != "" || u.RawQuery != "":
 		t.Fatalf("%q beside %q lies at %q, as %q", name, base, p.Name, p.URI)
 	case !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix("/"+p.Name, "/.")):
-		t.Fatalf("%q beside %q lies at %q, but %q is another's path", name, base, p.Name, u.Path)
+		t.Fatalf("%q beside %q lies at %q, but its URI has the path %q", name, base, p.Name, u.Path)
 	}
 	again, err := s.Resolve(p.URI, base)
 	if err != nil || again != p {

@@ -63,7 +63,7 @@ func TestGraphSVG(t *testing.T) {
 	cycle.Edges = []schema.GraphEdge{edge(0, 1, "caused"), edge(1, 2, hostile), edge(2, 0, "delivered"), edge(1, 1, "caused"), edge(1, 99, "caused"), edge(99, 1, "made")}
 	texts := strings.Join(wellFormed(t, view.GraphSVG(cycle)), "\n")
 	if !strings.Contains(texts, "</text><script>") {
-		t.Errorf("the label is not a text:\n%s", texts)
+		t.Errorf("a label is not an element of text:\n%s", texts)
 	}
 
 	wellFormed(t, view.GraphSVG(new(schema.EventGraphOutput)))

@@ -74,7 +74,7 @@ func TestRowIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := strings.Join(row, "|"); len(text) > 140 || strings.Contains(text, "\x1b") || !strings.HasPrefix(text, `7|x\u001bx`) {
-		t.Errorf("it is shown as %q", text)
+		t.Errorf("the row is %q", text)
 	}
 }
 

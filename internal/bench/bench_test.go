@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 	for _, w := range bench.Workloads() {
 		found, ok := bench.Find(w.Name)
 		if !ok || found.Name != w.Name || w.Description == "" {
-			t.Errorf("%s is not to be found, or says nothing", w.Name)
+			t.Errorf("%s is not found, or has no description", w.Name)
 		}
 		r, err := bench.Run(context.Background(), w, bench.Config{
 			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2, Lean: w.Connections == 1,

@@ -96,7 +96,7 @@ func TestGate(t *testing.T) {
 		gate.Complete(0)
 		syncs.Wait()
 		if gate.Begun() != 5 {
-			t.Errorf("%d syncs came to the gate", gate.Begun())
+			t.Errorf("%d syncs have reached the gate", gate.Begun())
 		}
 	})
 }

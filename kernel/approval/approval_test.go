@@ -198,25 +198,25 @@ func TestStage(t *testing.T) {
 		t.Error(err)
 	}
 	if err := s.use(call); !errors.Is(err, fault.ApprovalOver) {
-		t.Errorf("used twice: %v", err)
+		t.Errorf("a second use of the approval: %v", err)
 	}
 	call.Approval.Used = true
 	if got := s.asks(call); got != "" {
-		t.Errorf("the call that has used it: %q", got)
+		t.Errorf("the call that has used its approval raises question %q", got)
 	}
 	s.want(1, "a", "q-4")
 	if got := strings.Join(s.woken, " "); got != "q-1 q-1" {
-		t.Errorf("woken %s", got)
+		t.Errorf("woken for %s, want q-1 twice", got)
 	}
 	call = s.call(1, "a")
 	call.Message.Meta.IdempotencyKey = "done before"
 	if got := s.asks(call); got != "" || call.Approval != nil {
-		t.Errorf("what is only answered again: %q, %+v", got, call.Approval)
+		t.Errorf("a repeated call raises question %q, approval %+v", got, call.Approval)
 	}
 	call = s.call(1, "a")
 	call.Inquiry = nil
 	if got := s.asks(call); got != "" || call.Approval != nil {
-		t.Errorf("nothing is asked: %q, %+v", got, call.Approval)
+		t.Errorf("a call that no rule asks about raises question %q, approval %+v", got, call.Approval)
 	}
 	s.decide("q-2", "refuse", `,"why":"no"`)
 	v := s.domain.Stage(s.call(2, "a"))
@@ -225,13 +225,13 @@ func TestStage(t *testing.T) {
 	}
 	s.now += stands.Milliseconds() - 1000
 	if v := s.domain.Stage(s.call(1, "b")); v.Pending.Wait != time.Second {
-		t.Errorf("a second before its end: %+v", v)
+		t.Errorf("a second before its expiry: %+v", v)
 	}
 	s.now += 1000
 	s.want(2, "a", "q-5")
 	s.want(1, "b", "q-6")
 	if _, err := s.run("Approval.Decide", `{"id":"q-3","decision":"approve"}`); !errors.Is(err, fault.ApprovalOver) {
-		t.Errorf("late: %v", err)
+		t.Errorf("an answer to an expired question: %v", err)
 	}
 	s.check()
 }
@@ -247,10 +247,10 @@ func TestAdvisory(t *testing.T) {
 		}
 	}
 	if n, last := s.domain.Advisory(s.now); n != 3 || last == nil {
-		t.Errorf("%d, %+v", n, last)
+		t.Errorf("%d advisory approvals, the last %+v", n, last)
 	}
 	if n, _ := s.domain.Advisory(s.now + stands.Milliseconds()); n != 0 {
-		t.Errorf("%d once they have expired", n)
+		t.Errorf("%d advisory approvals after they have expired", n)
 	}
 	s.asks(s.call(3, "b"))
 	call := domaintest.Request(t, "Approval.Decide", `{"id":"q-6","decision":"approve"}`)
@@ -320,7 +320,7 @@ func TestTooMany(t *testing.T) {
 	}
 	data, err := s.run("Approval.List", `{}`)
 	if err != nil || strings.Contains(data, `"q-2"`) {
-		t.Errorf("%v: what is long over is not forgotten: %.300s", err, data)
+		t.Errorf("%v: expired questions are still in the state: %.300s", err, data)
 	}
 	s.full = true
 	s.want(98, "a", "journal.unavailable")

@@ -338,7 +338,7 @@ func (s *shell) check() {
 			}
 			n := func(d schema.Decimal) int64 { return millionths(s.t, d) }
 			if sum := n(line.Spent) + n(line.Reserved) + n(line.Below) + n(line.Withheld) + n(line.Left); n(line.Given) != sum {
-				s.t.Fatalf("pid %d, %s: %+v does not sum up", pid, kind, *line)
+				s.t.Fatalf("pid %d, %s: the parts of %+v do not sum up to Given", pid, kind, *line)
 			}
 			if n(line.Left) < 0 && (kind == "calls" || kind == "fetches") {
 				s.t.Fatalf("pid %d has overspent its %s: %+v", pid, kind, *line)
@@ -357,7 +357,7 @@ func (s *shell) check() {
 				continue
 			}
 			if got, want := millionths(s.t, line.Below), below[fmt.Sprint(pid, kind)]; got != want && !s.cut {
-				s.t.Fatalf("pid %d, %s: %d given on, and those below have %d", pid, kind, got, want)
+				s.t.Fatalf("pid %d, %s: %d given to children, which have %d", pid, kind, got, want)
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func TestOldJournal(t *testing.T) {
 		}
 		kept := r.Token(3)
 		if r.Publish(); r.Token(3) != kept {
-			t.Error("a token is rebuilt each time that it is asked for")
+			t.Error("a token is rebuilt each time it is read")
 		}
 	}
 }

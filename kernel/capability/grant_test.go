@@ -191,7 +191,7 @@ func TestDefaultGrantWithinTheGrantersOwn(t *testing.T) {
 func TestDecideKnowsItsOwnSyscallsOnly(t *testing.T) {
 	t.Parallel()
 	if _, err := newRegistry().Decide(request(t, operator, "Syscall.Ping", `{"payload":1}`)); err == nil {
-		t.Error("it answers another domain's syscall")
+		t.Error("Decide answers another domain's syscall")
 	}
 }
 
@@ -202,7 +202,7 @@ func TestApplyRefusesWhatIsNoAnswer(t *testing.T) {
 	call.Data = []byte(`{"success":true}`)
 	defer func() {
 		if recover() == nil {
-			t.Error("applied")
+			t.Error("an invalid answer was applied")
 		}
 	}()
 	newRegistry().Apply(call)

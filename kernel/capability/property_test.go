@@ -202,7 +202,7 @@ func TestModel(t *testing.T) {
 		}
 		for _, other := range []*capability.Registry{replayed, restored} {
 			if !bytes.Equal(state, domaintest.Snapshot(t, other)) {
-				r.Fatalf("state %s, made again %s", state, domaintest.Snapshot(t, other))
+				r.Fatalf("state %s, rebuilt %s", state, domaintest.Snapshot(t, other))
 			}
 			m.reg = other
 			m.publish(r)
@@ -210,6 +210,6 @@ func TestModel(t *testing.T) {
 		}
 	})
 	if granted == 0 {
-		t.Error("no agent ever granted anything: nothing was tested")
+		t.Error("no grant of an agent succeeded: the test shows nothing")
 	}
 }

@@ -98,7 +98,7 @@ func TestRevokeExpired(t *testing.T) {
 	must(t, r, at(1<<50), "Capability.RevokeExpired", `{}`, `{"revoked":[4]}`)
 	must(t, r, at(1<<50), "Capability.RevokeExpired", `{}`, `{"revoked":[]}`)
 	if got := fmt.Sprint(r.Holders()); got != "[1]" {
-		t.Errorf("left with a token: %s, want 1, whose does not expire", got)
+		t.Errorf("processes with a token: %s, want only 1, whose token does not expire", got)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestRevokeExpiredFitsALine(t *testing.T) {
 		list := strings.TrimSuffix(strings.TrimPrefix(got, `{"revoked":[`), `]}`)
 		if list == "" {
 			if calls != 3 {
-				t.Errorf("it took %d calls, want two and an empty one", calls)
+				t.Errorf("%d calls, want 3, the last with an empty list", calls)
 			}
 			break
 		}
@@ -141,7 +141,7 @@ func TestStrip(t *testing.T) {
 	endow(t, r, "", 1, 2, 3, 99)
 	must(t, r, operator, "Capability.Strip", `{"pids":[99,3,7,1]}`, `{"success":true}`)
 	if got := fmt.Sprint(r.Holders()); got != "[2]" {
-		t.Errorf("left with a token: %s, want 2", got)
+		t.Errorf("processes with a token: %s, want only 2", got)
 	}
 	must(t, r, operator, "Capability.Strip", `{"pids":[]}`, `{"success":true}`)
 	must(t, r, operator, "Capability.Strip", `{"pids":[99,3]}`, `{"success":true}`)

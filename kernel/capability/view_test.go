@@ -42,7 +42,7 @@ func TestPublish(t *testing.T) {
 		t.Error("a published revocation does not show")
 	}
 	if r.Token(neighbour) != kept {
-		t.Error("a token changed that nobody touched")
+		t.Error("the token of another process has changed")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestRevokedIsGone(t *testing.T) {
 			for !done.Load() {
 				from := least.Load()
 				if got := r.Token(pid); got != nil && (got.PID() != pid || *got.Granted.ExpiresAtTick < from) {
-					t.Errorf("round %d was over, yet %v is seen", from, got)
+					t.Errorf("round %d has ended, and %v is still visible", from, got)
 					return
 				}
 			}

@@ -99,7 +99,7 @@ func TestSendToAllFails(t *testing.T) {
 	s := newShell(t, ipc.Options{Capacity: 1}, 1)
 	s.internal("Ipc.Close", 1)
 	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != fault.NotFound {
-		t.Errorf("nobody else: %v", err)
+		t.Errorf("no other mailbox: %v", err)
 	}
 	s.internal("Ipc.Open", 1)
 	s.send(1, 1, "1")
@@ -126,7 +126,7 @@ func TestStaleAddress(t *testing.T) {
 			s.must(kernel.Operator, typ, data)
 			s.check()
 			if after := domaintest.Snapshot(t, s.domain); bytes.Contains(after, []byte("addressed")) {
-				t.Errorf("the step is kept: %s", after)
+				t.Errorf("the state still has the step: %s", after)
 			}
 			got := [][]string{s.payloads(1, `{}`), s.payloads(2, `{}`)}
 			if diff := cmp.Diff([][]string{{}, {"1"}}, got); diff != "" {

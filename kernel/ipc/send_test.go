@@ -140,7 +140,7 @@ func TestCapacity(t *testing.T) {
 			s.tick = 4
 			s.send(1, 2, `"room"`)
 			if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":0}`); err == nil {
-				t.Error("one expired, two were taken")
+				t.Error("one message has expired, and two were accepted in its place")
 			}
 			s.check()
 			got := s.payloads(2, `{"max":1000}`)

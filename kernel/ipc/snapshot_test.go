@@ -110,7 +110,7 @@ func TestRestoreRefuses(t *testing.T) {
 		``, `{`, `{}`, `[{"last":1}][]`, `[{"last":"1"}]`, `[{"strange":1}]`, `[{"box":{"pid":1}}]`, `[{"box":{"pid":1,"letters":[{}]}}]`,
 	} {
 		if err := ipc.New(ipc.Options{}).Restore([]byte(chunk)); err == nil {
-			t.Errorf("%s is taken", chunk)
+			t.Errorf("%s is accepted", chunk)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 	}
 	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)
 	if !slices.Contains(s.last.Wakes, 1) {
-		t.Error("nobody is woken for what has come back")
+		t.Error("the returned messages wake no receiver")
 	}
 	s.must(1, "Ipc.Subscribe", `{}`)
 	s.check()
@@ -124,7 +124,7 @@ func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2, 3)
 	if got := s.domain.Abandoned(); got != nil {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("without subscriptions: %+v", got)
 	}
 	s.conn = "c-1"
 	s.must(1, "Ipc.Subscribe", `{}`)

@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if got := string(domaintest.Snapshot(t, s.domain)); got != "" {
-		t.Errorf("what was refused has left %s", got)
+		t.Errorf("refused calls have left the state %s", got)
 	}
 }
 
@@ -298,10 +298,10 @@ func TestEvents(t *testing.T) {
 	want := func(want ...string) {
 		t.Helper()
 		if got := ask(); !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("got events %q, want %q", got, want)
 		}
 		if got := ask(); got != nil {
-			t.Errorf("told again: %q", got)
+			t.Errorf("events are pushed again: %q", got)
 		}
 	}
 	want()
@@ -344,7 +344,7 @@ func TestModel(t *testing.T) {
 		}
 		for _, j := range s.domain.Active() {
 			if j.Status == schema.JobPending && j.Next == 0 {
-				rt.Fatalf("%s waits for no time", j.Label())
+				rt.Fatalf("%s is pending and has no due time", j.Label())
 			}
 		}
 		s.check()

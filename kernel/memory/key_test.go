@@ -97,7 +97,7 @@ func FuzzKey(f *testing.F) {
 		switch {
 		case !good:
 			if err := fault.Of(err); err == nil || err.Kind != fault.InvalidInput || err.Field != "key" {
-				t.Errorf("%q: %v, want a err of the key", key, err)
+				t.Errorf("%q: %v, want an error about the key", key, err)
 			}
 		case strings.HasPrefix(plain, "proc/"):
 			if err == nil || fault.Of(err).Kind != fault.Forbidden {

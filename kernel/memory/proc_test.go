@@ -168,7 +168,7 @@ func TestProcIsListedOffTheActor(t *testing.T) {
 	}
 	result, err := d.Decide(call)
 	if looked := processes.looked.Load(); err != nil || result.Read == nil || looked > 64 {
-		t.Fatalf("the actor looked at %d processes; %v", looked, err)
+		t.Fatalf("the actor read %d processes; %v", looked, err)
 	}
 	if done, err := result.Read(t.Context()); err != nil || string(done.Data) != `{"keys":["/proc/cmdline","/proc/meminfo"]}` {
 		t.Errorf("%s, %v", done.Data, err)
@@ -177,6 +177,6 @@ func TestProcIsListedOffTheActor(t *testing.T) {
 	end()
 	processes.looked.Store(0)
 	if _, err := result.Read(ended); !errors.Is(err, context.Canceled) || processes.looked.Load() > 2 {
-		t.Errorf("it looked at %d processes after its end: %v", processes.looked.Load(), err)
+		t.Errorf("it read %d processes after its end: %v", processes.looked.Load(), err)
 	}
 }

@@ -56,7 +56,7 @@ func TestAdopt(t *testing.T) {
 			t.Error(diff)
 		}
 		if s.domain.Processes().Adopted(who, home) != nil {
-			t.Error("the intent adopts")
+			t.Error("the intent alone has adopted the resource")
 		}
 		out, err := s.end(who, "Kernel.Ingest", "Process.Adopted", adoption("ctx-1", "os:///d/a", "{}", "text"))
 		want := `{"context_id":"ctx-1","phases":["fetch","validate","load","adopt"],"uri":"os:///d/a","digest":"sha256-x","proof":"local","content":"text"}`
@@ -75,10 +75,10 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("the descriptor has %+v", is)
 	}
 	if child := s.spawn(pid); s.get(child).Identity != nil {
-		t.Error("a child begins with its parent's identity")
+		t.Error("a child starts with its parent's identity")
 	}
 	if s.domain.Processes().Adopted(kernel.Operator, "https://other.local/") != nil || s.domain.Processes().Adopted(99, home) != nil {
-		t.Error("another has it too")
+		t.Error("another process, or another identity, has the adopted content")
 	}
 }
 
@@ -95,7 +95,7 @@ func TestAdoptFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if string(domaintest.Snapshot(t, s.domain)) != before {
-			t.Error("it changed something")
+			t.Error("the state has changed")
 		}
 	}
 	refused(pid, `{"kind":"error","data":{"code":403,"message":"fetch: closed"}}`, fault.Forbidden)
@@ -123,12 +123,12 @@ func TestContextsAreLetGo(t *testing.T) {
 	s.adopt(b, "ctx-1", "os:///1", "text")
 	s.adopt(b, "ctx-1", "os:///1", "text") // the same again
 	if n := kept("ctx-1"); n != 1 {
-		t.Errorf("kept %d times", n)
+		t.Errorf("the content is kept %d times, want once", n)
 	}
 	s.adopt(a, "ctx-2", "os:///2", "text")
 	s.check()
 	if kept("ctx-1") != 1 || kept("ctx-2") != 1 {
-		t.Error("what somebody has is gone")
+		t.Error("a content that a process has adopted is not kept")
 	}
 	for _, pid := range []int64{a, b} {
 		if _, err := s.run(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
@@ -137,10 +137,10 @@ func TestContextsAreLetGo(t *testing.T) {
 	}
 	s.check()
 	if kept("ctx-1") != 0 || kept("ctx-2") != 0 {
-		t.Error("what nobody has is kept")
+		t.Error("a content that no living process has adopted is kept")
 	}
 	if s.get(a).Identity == nil {
-		t.Error("what an ended process was is forgotten")
+		t.Error("the identity of an ended process is forgotten")
 	}
 }
 

@@ -96,11 +96,11 @@ func TestEvents(t *testing.T) {
 		"a late one":   {s.follow(0, `{}`).news(), nil},
 	} {
 		if !slices.Equal(got[0], got[1]) {
-			t.Errorf("%s is told %q, want %q", name, got[0], got[1])
+			t.Errorf("%s gets %q, want %q", name, got[0], got[1])
 		}
 	}
 	if again := all.news(); again != nil {
-		t.Errorf("told twice: %q", again)
+		t.Errorf("events are pushed again: %q", again)
 	}
 	s.check()
 }
@@ -116,7 +116,7 @@ func TestEventsAreBounded(t *testing.T) {
 	for n := range spawned {
 		s.own("Syscall.Spawn", `{"child_agent_id":"b"}`, "", "")
 		if n%100 == 0 && other.news() != nil {
-			t.Fatal("told of another's child")
+			t.Fatal("got an event of another's child")
 		}
 	}
 	got := slow.news()
@@ -128,7 +128,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	if missed < spawned-process.Recent || missed > spawned-process.Recent/4 || len(got) != 1+spawned-missed || !strings.HasPrefix(got[0], "Lagged") ||
 		got[1] != fmt.Sprintf("Spawned %d", missed+2) || got[len(got)-1] != fmt.Sprintf("Spawned %d", spawned+1) {
-		t.Errorf("missed %d, told of %d: %q …", missed, len(got), got[:2])
+		t.Errorf("missed %d, got %d events: %q …", missed, len(got), got[:2])
 	}
 }
 
@@ -140,12 +140,12 @@ func TestEventsOfARestoredState(t *testing.T) {
 	f := s.follow(0, `{}`)
 	s.must(0, "Syscall.Spawn", `{"child_agent_id":"b"}`)
 	if got := f.news(); !slices.Equal(got, []string{"Spawned 2"}) {
-		t.Errorf("told %q", got)
+		t.Errorf("got events %q", got)
 	}
 	s.domain = restore(t, s.domain)
 	s.must(0, "Syscall.Spawn", `{"child_agent_id":"c"}`)
 	if got := f.news(); !slices.Equal(got, []string{"Spawned 3"}) {
-		t.Errorf("told %q", got)
+		t.Errorf("got events %q", got)
 	}
 }
 

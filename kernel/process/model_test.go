@@ -63,7 +63,7 @@ func (m *model) spawn(t *rapid.T, s *shell, parent int64) {
 	switch {
 	case !m.alive(parent):
 		if err == nil || (err.Kind != fault.Ended && err.Kind != fault.Conflict) {
-			t.Fatalf("the dead %d spawned: %s, %v", parent, got, err)
+			t.Fatalf("%d, which has ended, spawned: %s, %v", parent, got, err)
 		}
 		return
 	case err != nil && (parent == 0 || asked == "" || err.Kind != fault.Forbidden):
@@ -87,7 +87,7 @@ func (m *model) terminate(t *rapid.T, s *shell, by, target int64) {
 	switch {
 	case !m.exists(target):
 		if err == nil || err.Kind != fault.NotFound {
-			t.Fatalf("the unknown %d ended: %v", target, err)
+			t.Fatalf("%d, which never existed, was ended: %v", target, err)
 		}
 		return
 	case !m.within(target, by):
@@ -106,7 +106,7 @@ func (m *model) terminate(t *rapid.T, s *shell, by, target int64) {
 		}
 	}
 	if len(ends) == 0 && s.steps != nil {
-		t.Fatalf("steps for the dead %d", target)
+		t.Fatalf("steps to end %d, which has ended", target)
 	}
 	for _, step := range s.steps {
 		exit, ok := step.Input.(*schema.ProcessExitInput)

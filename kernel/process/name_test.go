@@ -65,7 +65,7 @@ func TestOldNames(t *testing.T) {
 			t.Errorf("pid %d is %s", pid, got)
 		}
 		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Kind != fault.Conflict {
-			t.Errorf("a name that a living sibling has was given away: %v", err)
+			t.Errorf("a process got the name of a living sibling: %v", err)
 		}
 		s.terminate(pid)
 	}

@@ -73,7 +73,7 @@ func TestDescriptorFollowsTheProgram(t *testing.T) {
 	}
 	s.note("Process.NoteEnd", fmt.Sprintf(`{"pid":%d,"signal":9,"reason":"signalled","restart":false,"blocked_ticks":0,"faults":4,"quick":3}`, pid))
 	if d := expect("gone", "TERMINATED", 0, 1); *d.Exit.Signal != 9 || d.ExitTick == nil {
-		t.Errorf("gone: %+v", d)
+		t.Errorf("after the end of the program: %+v", d)
 	}
 	if !slices.ContainsFunc(s.steps, func(step schema.Request) bool { return step.Row.Type == "Process.Exit" }) {
 		t.Errorf("the end of the program took these steps: %v", s.steps)
@@ -104,7 +104,7 @@ func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	s.note("Process.NoteEnd", fmt.Sprintf(`{"pid":%d,"signal":15,"reason":"ordered","restart":false,"blocked_ticks":0,"faults":0,"quick":0}`, pid))
 	s.check()
 	if d := s.get(pid); d.OSPID != nil || d.Exit.Reason != "ordered" || len(s.domain.Hosted()) != 0 {
-		t.Errorf("gone: %+v", d)
+		t.Errorf("after the end of the program: %+v", d)
 	}
 	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Kind != fault.Conflict {
 		t.Errorf("a start after the end: %v", err)
@@ -160,7 +160,7 @@ func TestEffects(t *testing.T) {
 	}
 	s.note("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child))
 	if e := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child)); e == nil || !slices.Equal(e.Stop, []int64{child}) {
-		t.Errorf("ending it again, while its program may still be on its way out: %+v", e)
+		t.Errorf("ending it again, while its program may still run: %+v", e)
 	}
 	s.terminate(s.host(kernel.Operator, ""))
 	family := []int64{s.host(kernel.Operator, "")}

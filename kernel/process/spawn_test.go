@@ -163,10 +163,10 @@ func TestStaleNote(t *testing.T) {
 	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", s.spawning("")), []byte(`{"child_pid":2,"child_agent_id":"a2"}`))
 	s.domain.Publish()
 	if quota := s.get(2).ResourceQuota; len(quota) != 0 {
-		t.Errorf("the note for another went to pid 2: %v", quota)
+		t.Errorf("the note for another process was applied to pid 2: %v", quota)
 	}
 	if bytes.Contains(domaintest.Snapshot(t, s.domain), []byte("prepared")) {
-		t.Error("the note is kept")
+		t.Error("the state still has the note")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestDeepAndWide(t *testing.T) {
 			}
 			for pid := int64(1); pid <= n; pid++ {
 				if d.Processes().Process(pid).State != "TERMINATED" || d.Alive(pid) {
-					t.Fatalf("pid %d lives", pid)
+					t.Fatalf("pid %d is alive", pid)
 				}
 			}
 		})

@@ -78,11 +78,11 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 	if steps := s.terminate(7); steps != nil {
-		t.Errorf("steps for the forgotten: %+v", steps)
+		t.Errorf("steps to end a forgotten process: %+v", steps)
 	}
 	// A forgotten process's origin is unknown (ABI 6.4).
 	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != fault.NotFound {
-		t.Errorf("an agent ends the forgotten: %v", err)
+		t.Errorf("an agent ends a forgotten process: %v", err)
 	}
 	got, err := s.run(kernel.Operator, "Process.Get", `{"pid":7}`)
 	want := `{"pid":7,"agent_id":"","parent_pid":0,"state":"TERMINATED","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}`
@@ -117,7 +117,7 @@ func TestForgottenByOrigin(t *testing.T) {
 		d.Publish()
 		for pid, known := range map[int64]bool{1: true, 2: false, 3: false, 4: true} {
 			if p := d.Processes().Process(pid); p == nil || (p.AgentID == "a") != known {
-				t.Errorf("%s pid %d: %+v, known is to be %v", name, pid, p, known)
+				t.Errorf("%s pid %d: %+v, want it known: %v", name, pid, p, known)
 			}
 		}
 	}
@@ -155,13 +155,13 @@ func TestViewUnderChange(t *testing.T) {
 					p := view.Process(pid)
 					if p == nil {
 						if pid <= last {
-							t.Errorf("pid %d is gone, %d was seen", pid, last)
+							t.Errorf("pid %d is missing, although %d was seen", pid, last)
 						}
 						break
 					}
 					last = max(last, pid)
 					if ended[pid] && p.State != "TERMINATED" {
-						t.Errorf("pid %d came back", pid)
+						t.Errorf("pid %d is alive again", pid)
 					}
 					ended[pid] = p.State == "TERMINATED"
 				}

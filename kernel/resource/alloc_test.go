@@ -140,7 +140,7 @@ func TestFree(t *testing.T) {
 	b.alloc(3, "gpu", "1")
 	b.must(0, "Resource.Free", `{"pids":[3,1,9,1]}`, `{"success":true}`)
 	if got := fmt.Sprint(b.ledger.Holders()); got != "[2]" {
-		t.Errorf("%s hold something, want 2", got)
+		t.Errorf("the holders are %s, want only 2", got)
 	}
 	b.must(0, "Syscall.Query", `{"resource_id":"gpu"}`, `{"available":6,"capacity":8,"utilization":0.25}`)
 	b.must(0, "Syscall.Query", `{"resource_id":"cpu"}`, `{"available":1,"capacity":1,"utilization":0}`)

@@ -31,7 +31,7 @@ func TestGrantersQuota(t *testing.T) {
 	b.tokens[1].Granted.ResourceQuotas["gpu"] = 2
 	b.must(3, "Syscall.Release", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1}`)
 	if _, err := b.run(3, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`); err == nil {
-		t.Error("more was given than the granter may hold")
+		t.Error("an allocation exceeds the quota of its granter")
 	}
 	b.must(0, "Resource.Free", `{"pids":[3,2]}`, `{"success":true}`)
 	b.must(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1,"reserved":1,"counted_against":[1]}`)
@@ -55,7 +55,7 @@ func TestChargesStay(t *testing.T) {
 	for _, l := range []*bench{b, {t: t, ledger: again, tokens: b.tokens}} {
 		l.alloc(1, "gpu", "3") // 2 of the 5 are held by its grant
 		if _, err := l.run(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.1}`); err == nil {
-			t.Error("what is held below does not count any more")
+			t.Error("holdings below the granter do not count against its quota")
 		}
 		l.must(2, "Syscall.Release", `{"resource_id":"gpu","amount":4}`, `{"resource_id":"gpu","amount":4}`)
 		l.must(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1,"reserved":4}`)

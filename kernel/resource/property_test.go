@@ -228,7 +228,7 @@ func (m *machine) check(r *rapid.T) {
 			r.Fatalf("%d holds %v, want %v", pid, got, want)
 		}
 		if _, holds := slices.BinarySearch(m.ledger.Holders(), pid); holds != (len(want) > 0) {
-			r.Fatalf("%v are holders; %d holds %v", m.ledger.Holders(), pid, want)
+			r.Fatalf("the holders are %v, and %d holds %v", m.ledger.Holders(), pid, want)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestModel(t *testing.T) {
 	})
 	for _, class := range []fault.Kind{fault.Forbidden, fault.NotFound, fault.Conflict, fault.QuotaExceeded, fault.Insufficient} {
 		if denied[class] == 0 {
-			t.Errorf("no call ever failed with class %d: not all was tested", class)
+			t.Errorf("no call failed with class %d: the test does not cover it", class)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestRegistry(t *testing.T) {
 	s.journal.Check(t, s.domain, self.New(nil), self.New(nil))
 	want(s.run(7, home, "Syscall.Unregister", `{"name":"Sum.Add"}`), "")
 	if r := view.Registered(home, "Sum.Add"); r != nil {
-		t.Errorf("it is still there: %+v", r)
+		t.Errorf("the syscall is still registered: %+v", r)
 	}
 	want(s.register(8, home, "Sum.Add"), "") // it had no owner
 

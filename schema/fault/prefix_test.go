@@ -19,7 +19,7 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if made.Message != "too large" {
-		t.Errorf("changed the fault itself: %+v", made)
+		t.Errorf("Prefix has changed its argument: %+v", made)
 	}
 	if err := fault.Prefix(io.EOF, "read %s", "a"); !errors.Is(err, io.EOF) || err.Error() != "read a: EOF" {
 		t.Error(err)

@@ -113,6 +113,6 @@ func TestValue(t *testing.T) {
 	}
 	raw[1] = '9'
 	if string(v) != `[1,2]` {
-		t.Error("it aliases what it was read from")
+		t.Error("the value aliases its input")
 	}
 }

@@ -235,7 +235,7 @@ func TestCloseRead(t *testing.T) {
 			t.Errorf("got %q, %v", text, err)
 		}
 		if _, err := far.out.WriteString("behind"); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("the peer wrote on: %v", err)
+			t.Errorf("the peer could still write: %v", err)
 		}
 		if _, err := s.Write([]byte("answer")); err != nil {
 			t.Errorf("the answer: %v", err)
@@ -305,7 +305,7 @@ func TestReadersOnFakeTime(t *testing.T) {
 		begin := time.Now()
 		testkit.Must(t, p.Wait(time.Hour, nil))
 		if waited := time.Since(begin); waited != time.Hour {
-			t.Errorf("an hour took %v", waited)
+			t.Errorf("a wait of one hour took %v", waited)
 		}
 		done := make(chan error)
 		go func() { done <- p.Wait(-1, nil) }()
