@@ -20,7 +20,7 @@ func TestApprovalOfHosted(t *testing.T) {
 	for i, sandbox := range []string{"default", "off"} {
 		pid := c.spawn(t, fmt.Sprintf(`,"sandbox":%q,"capabilities":{"allowed_syscalls":["*"]}`, sandbox), "ping")
 		id := fmt.Sprint("q-", i+1)
-		testkit.Eventually(t, id+" is to be asked", func() bool {
+		testkit.Eventually(t, "question "+id, func() bool {
 			f, err := c.call("query", "Approval.List", `{"state":"waiting"}`)
 			return err == nil && strings.Contains(string(f.Data), `"`+id+`"`)
 		})

@@ -192,7 +192,7 @@ func (c *client) get(t testing.TB, pid int64) (d descriptor) {
 // awaitState waits until a process is in a state, and returns its descriptor.
 func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("pid %d is to be %s", pid, state), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("pid %d is %s", pid, state), func() bool {
 		d = c.get(t, pid)
 		return d.State == state
 	})
@@ -202,7 +202,7 @@ func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor
 // awaitGone waits until a process and its program have ended.
 func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("pid %d is to be gone", pid), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("pid %d and its program have ended", pid), func() bool {
 		d = c.get(t, pid)
 		return d.State == "TERMINATED" && d.OSPID == nil && d.Exit != nil
 	})

@@ -27,7 +27,7 @@ func TestCodeWorkerKilled(t *testing.T) {
 	}
 	c.must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
 	if len(codeWorkers(t, p.Dir)) == 0 {
-		t.Fatal("no worker runs, so that this proves nothing")
+		t.Fatal("no worker runs: the test shows nothing")
 	}
 	daemon.Kill(t)
 	testkit.Eventually(t, "the end of the workers", func() bool { return len(codeWorkers(t, p.Dir)) == 0 })

@@ -25,7 +25,7 @@ func TestDaemonKilled(t *testing.T) {
 		if round > 0 {
 			d := c.awaitState(t, never, "TERMINATED")
 			if d.reason() != "unknown" || d.OSPID != nil || *d.Restarts != 0 {
-				t.Errorf("round %d: a program that is not to be restarted is %+v, %+v", round, d, d.Exit)
+				t.Errorf("round %d: the program without a restart policy is %+v, %+v", round, d, d.Exit)
 			}
 		} else {
 			for _, restart := range []string{"always", "on-failure"} {
@@ -36,7 +36,7 @@ func TestDaemonKilled(t *testing.T) {
 		var all []int
 		for _, pid := range kept {
 			var d descriptor
-			testkit.Eventually(t, fmt.Sprintf("round %d: pid %d is to run, restarted %[1]d times", round, pid), func() bool {
+			testkit.Eventually(t, fmt.Sprintf("round %d: pid %d runs, restarted %[1]d times", round, pid), func() bool {
 				d = c.get(t, pid) // it may describe the previous run, until that is recorded to have ended
 				return d.State == "RUNNING" && *d.Restarts == int64(round)
 			})
@@ -47,10 +47,10 @@ func TestDaemonKilled(t *testing.T) {
 		}
 		all = append(all, c.awaitForked(t, never, *c.get(t, never).OSPID)...)
 		if slices.ContainsFunc(all, func(osPID int) bool { return !testkit.Alive(osPID) }) {
-			t.Fatalf("round %d: of %v not all run, so that this proves nothing", round, all)
+			t.Fatalf("round %d: not all of %v run: the test shows nothing", round, all)
 		}
 		daemon.Kill(t)
-		testkit.Eventually(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, testkit.Alive) })
+		testkit.Eventually(t, "the end of all processes that the agents had started", func() bool { return !slices.ContainsFunc(all, testkit.Alive) })
 		if t.Failed() {
 			return
 		}

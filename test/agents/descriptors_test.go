@@ -59,14 +59,14 @@ func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 				said := testkit.ReadFile(t, filepath.Join(folder, "work", "found"))
 				lines := strings.Split(said, "\n")
 				if got := with(lines, "inherited: "); !slices.Equal(got, x.inherited) {
-					t.Errorf("it has %q, want %q", got, x.inherited)
+					t.Errorf("the agent inherited %q, want %q", got, x.inherited)
 				}
 				if got := with(lines, "through "); !slices.Equal(got, x.through) {
-					t.Errorf("beside its channel it got through to %q, want %q", got, x.through)
+					t.Errorf("through its descriptors the agent reached %q, want %q", got, x.through)
 				}
 				for _, want := range refusals(pid) {
 					if !strings.Contains(said, "\n"+want) || !strings.Contains(said, "\nheir: "+want) {
-						t.Errorf("it, and its child, were not told %q:\n%s", want, said)
+						t.Errorf("the agent and its child did not both get %q:\n%s", want, said)
 					}
 				}
 				held(t, *d.Sandbox, parameters.Gaps, lines)
@@ -85,7 +85,7 @@ func held(t *testing.T, level string, gaps, lines []string) {
 	for _, who := range []string{"daemon: ", "parent: ", "operator: ", "victim: "} {
 		outcomes := with(lines, who)
 		if len(outcomes) < 4 || outcomes[0] == who+"has: 0, <nil>" {
-			t.Errorf("it has not tried it all: %q", outcomes)
+			t.Errorf("the agent has not made all attempts: %q", outcomes)
 		}
 		for _, outcome := range outcomes {
 			if !strings.Contains(outcome, "GOT ") {
@@ -94,10 +94,10 @@ func held(t *testing.T, level string, gaps, lines []string) {
 			switch {
 			case level == "off" && (who == "victim: " || os.Geteuid() != 0):
 				// The operator has said that this program is not confined, so it can reach agents too.
-				t.Logf("not confined, it got what is another's: %s", outcome)
+				t.Logf("without confinement, the agent got a descriptor of another process: %s", outcome)
 			case level == "none" && strings.Contains(strings.Join(gaps, "\n"), "agents can trace, and so become, any process"):
 			default:
-				t.Errorf("confined by %s, it got what is another's, and %q do not say that it can: %s", level, gaps, outcome)
+				t.Errorf("confined by %s, the agent got a descriptor of another process, and the gaps %q do not allow that: %s", level, gaps, outcome)
 			}
 		}
 	}

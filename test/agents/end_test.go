@@ -38,7 +38,7 @@ func TestCrashesAreAnsweredByTheTable(t *testing.T) {
 		t.Errorf("exiled as %+v", d.Exit)
 	}
 	if _, err := c.call("command", "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"a","value":1}`, pid)); err == nil {
-		t.Error("an exile may still act")
+		t.Error("a process in exile can still make calls")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestTerminateTakesEverything(t *testing.T) {
 	}
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 	if testkit.Alive(own) || testkit.Alive(orphan) {
-		t.Error("answered while something was left")
+		t.Error("Terminate was answered while a process was left")
 	}
 	d = c.get(t, pid)
 	if d.State != "TERMINATED" || d.OSPID != nil || d.reason() != "ordered" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
@@ -262,7 +262,7 @@ func TestTerminateTakesDescendants(t *testing.T) {
 	}
 	c.awaitGone(t, childPID)
 	if testkit.Alive(*grown.OSPID) {
-		t.Error("the child's program is left")
+		t.Error("the child's program still runs")
 	}
 }
 
@@ -336,7 +336,7 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	}
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
-	testkit.Eventually(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
+	testkit.Eventually(t, "the daemon shuts down", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
 	daemon.Stop(t) // sends another signal
 	if testkit.Alive(own) {
 		t.Error("the agent outlived the daemon")

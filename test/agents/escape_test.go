@@ -30,7 +30,7 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 				said := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "intruder"))
 				for _, want := range refusals(pid) {
 					if !strings.Contains(said, want) {
-						t.Errorf("the intruder was not told %q:\n%s", want, said)
+						t.Errorf("the intruder did not get %q:\n%s", want, said)
 					}
 				}
 			})
@@ -62,12 +62,12 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	c := p.dial(t)
 	for refused, how := range []string{"itself", "orphan"} {
 		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.Socket()) // a sandbox would hide that socket
-		testkit.Eventually(t, "the neighbour is to refuse "+how, func() bool {
+		testkit.Eventually(t, "the other kernel refuses "+how, func() bool {
 			return strings.Count(neighbour.Output(), "process belongs to an agent of another host") > refused
 		})
 		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 		if said, err := os.ReadFile(filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
-			t.Errorf("%s, it was told:\n%s", how, said)
+			t.Errorf("%s, the answers were:\n%s", how, said)
 		}
 	}
 	other.dial(t).must(t, "query", "Syscall.Ping", `{"payload":1}`, nil)
@@ -96,7 +96,7 @@ func TestSandbox(t *testing.T) {
 	said := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
 	if level == "none" {
 		if !strings.Contains(daemon.Output(), "AGENTS ARE NOT CONFINED") {
-			t.Error("the system cannot confine, and the log does not say so")
+			t.Error("the system cannot confine, and the log does not report that")
 		}
 		return
 	}

@@ -31,7 +31,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	lives := c.spawn(t, "", "idle")
 	first := missing()
 	if !folder(lives) || !folder(first) {
-		t.Fatal("there are no folders")
+		t.Fatal("no agent has a directory")
 	}
 	const remembered, window = 10_000, 100
 	var root struct {
@@ -53,8 +53,8 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	for range 256 {
 		missing()
 	}
-	testkit.Eventually(t, "the folder of a forgotten agent is to go", func() bool { return !folder(first) })
+	testkit.Eventually(t, "the directory of a forgotten agent is removed", func() bool { return !folder(first) })
 	if !folder(lives) {
-		t.Error("the folder of a living agent is gone")
+		t.Error("the directory of a living agent was removed")
 	}
 }

@@ -64,16 +64,16 @@ func TestAgentFillsTheDisk(t *testing.T) {
 		return c.refused(t, "Memory.Set", fmt.Sprintf(`{"key":"a","value":%q}`, value))
 	})
 	if !c.refused(t, "Syscall.Spawn", `{"child_agent_id":"more"}`) {
-		t.Error("the disk is full, and a process is spawned")
+		t.Error("a process was spawned on a full disk")
 	}
 	revoked, err := c.call("command", "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid))
 	testkit.Must(t, err)
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 	if d := c.get(t, pid); d.State != "TERMINATED" || d.OSPID != nil || d.Exit == nil {
-		t.Errorf("who was ended is %+v", d)
+		t.Errorf("the agent that was ended is %+v", d)
 	}
 	if d := c.get(t, other); d.State != "RUNNING" {
-		t.Errorf("who was not is %+v", d)
+		t.Errorf("the other agent is %+v", d)
 	}
 	var log struct {
 		Entries []struct {

@@ -100,10 +100,10 @@ func TestChannelEndsWithTheAgent(t *testing.T) {
 			keeper := c.spawn(t, options, "heir", how)
 			pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, options, channel), "bequeath")
 			if d := c.awaitGone(t, pid); number(d.Exit.Code) != 3 {
-				t.Errorf("%s, %s: it ended as %+v", how, channel, d.Exit)
+				t.Errorf("%s, %s: the agent ended as %+v", how, channel, d.Exit)
 			}
 			if f, err := c.call("command", "Memory.Delete", `{"key":"last/words"}`); err != nil {
-				t.Errorf("%s, %s: its last words: %s, %v", how, channel, f.Data, err)
+				t.Errorf("%s, %s: the agent's last frames were not read: %s, %v", how, channel, f.Data, err)
 			}
 			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, keeper), nil)
 			if d := c.get(t, keeper); !strings.HasPrefix(d.reason(), "ordered") {

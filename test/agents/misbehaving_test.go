@@ -35,7 +35,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 			for range 3 {
 				good := c.spawn(t, allowAll, "ping")
 				if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
-					t.Errorf("beside it another ended as %+v", d.Exit)
+					t.Errorf("another agent ended as %+v", d.Exit)
 				}
 			}
 			if test.ends {
@@ -43,14 +43,14 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 					t.Errorf("it ended as %+v", d.Exit)
 				}
 			} else if d := c.get(t, bad); d.State != "RUNNING" {
-				t.Errorf("it is %s, %+v", d.State, d.Exit)
+				t.Errorf("the agent is %s, %+v", d.State, d.Exit)
 			}
 			if used := residentMB(t, daemon.PID()); used > 200 {
-				t.Errorf("the daemon has come to %d MB", used)
+				t.Errorf("the daemon has grown to %d MB", used)
 			}
 			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
 			if d := c.awaitGone(t, bad); !test.ends && d.reason() != "ordered" {
-				t.Errorf("it was ended as %+v", d.Exit)
+				t.Errorf("after Terminate the agent ended as %+v", d.Exit)
 			}
 		})
 	}

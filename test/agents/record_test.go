@@ -93,7 +93,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 	pid := c.spawn(t, allowAll, "hasty", "200")
 	c.awaitGone(t, pid)
 	if got := c.awaitKey(t, "hasty"); got != "199" {
-		t.Errorf("of 200 things said the last one heard is %s", got)
+		t.Errorf("of the frames 0 to 199 the last one that was read is %s", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 	testkit.WriteFile(t, p.Path("config.toml"), settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
-		t.Errorf("the agent was not waited for: %+v", d.Exit)
+		t.Errorf("the daemon did not wait for the agent: %+v", d.Exit)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestTerminateRepeated(t *testing.T) {
 			end(first)
 			c.awaitState(t, pid, "TERMINATED")
 			if !testkit.Alive(own) && !test.killed { // TERM cannot have ended it: the machine was busy
-				t.Skip("it is gone already, so that this proves nothing")
+				t.Skip("the program has ended already: the test shows nothing")
 			}
 			if test.killed {
 				daemon.Kill(t)
@@ -51,7 +51,7 @@ func TestTerminateRepeated(t *testing.T) {
 				t.Error("answered while something was left")
 			}
 			if d := c.get(t, pid); d.OSPID != nil || d.reason() != test.reason {
-				t.Errorf("then it is %+v, %+v", d, d.Exit)
+				t.Errorf("afterwards the process is %+v, %+v", d, d.Exit)
 			}
 		})
 	}

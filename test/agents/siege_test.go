@@ -93,7 +93,7 @@ func TestSiege(t *testing.T) {
 	}
 	good := c.spawn(t, allowAll, "ping")
 	if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
-		t.Errorf("beside them another ended as %+v", d.Exit)
+		t.Errorf("another agent ended as %+v", d.Exit)
 	}
 	most := 128 // MB; without a bound it was 989
 	if testkit.RaceDetector() {
@@ -179,7 +179,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 						Payload struct{ PID, Count int64 }
 					}
 				}
-				testkit.Eventually(t, "a note", func() bool {
+				testkit.Eventually(t, "notes about throttled calls", func() bool {
 					c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
 					return len(log.Entries) >= 2
 				})
@@ -195,7 +195,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 					}
 				}
 				if most := int(time.Since(began).Seconds()+2) * 65536 * 3 / 2; own > most {
-					t.Errorf("%s has %d bytes of journal, want %d at most", program, own, most)
+					t.Errorf("%s has written %d bytes to the journal, want %d at most", program, own, most)
 				}
 				c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
 				c.awaitGone(t, bad)

@@ -120,7 +120,7 @@ func sameToken(m *model.Model, p *model.Proc, a answer) error {
 		}
 	}
 	if !samePointer(out.Effective.ExpiresAtTick, m.Last(p.PID)) {
-		return fmt.Errorf("pid %d is shown %s, the last tick is another", p.PID, a)
+		return fmt.Errorf("pid %d is shown %s, whose last tick is wrong", p.PID, a)
 	}
 	for pool := range m.Pools {
 		if out.Effective.ResourceQuotas[pool] != m.Quota(p.PID, pool).Units() {
@@ -172,7 +172,7 @@ func (r *run) replay() error {
 		return fmt.Errorf("the journal ends at tick %d, want %d", tick, r.model.Tick)
 	}
 	if left := process.Orphans(replayed.processes.Alive, replayed.tokens.Holders(), replayed.ledger.Holders(), replayed.mailboxes.Mailboxes()); len(left) > 0 {
-		return fmt.Errorf("the dead have left %v", left)
+		return fmt.Errorf("ended processes have left %v", left)
 	}
 	return nil
 }

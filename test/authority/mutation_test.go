@@ -28,12 +28,12 @@ func TestMutations(t *testing.T) {
 					continue
 				}
 				if err := sequence(house(), steps, &tally{}); err != nil {
-					t.Fatalf("the kernel as it is: %v", err)
+					t.Fatalf("the kernel without a mutation: %v", err)
 				}
-				t.Logf("noticed in sequence %d", i+1)
+				t.Logf("found in sequence %d", i+1)
 				return
 			}
-			t.Errorf("%d sequences did not notice", tries)
+			t.Errorf("%d sequences have not found it", tries)
 		})
 	}
 }

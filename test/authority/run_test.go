@@ -162,7 +162,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 		return err
 	}
 	if err := differ(before, after); err != nil {
-		return fmt.Errorf("nothing was to change: %w", err)
+		return fmt.Errorf("the call must not change the state: %w", err)
 	}
 	return nil
 }

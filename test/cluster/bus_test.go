@@ -94,7 +94,7 @@ func (r *rig) diedAlone() error {
 		select {
 		case <-n.process.Ended():
 			if !n.away {
-				return fmt.Errorf("the node %s has ended by itself\n%.4000s", n.dir, n.process.Output())
+				return fmt.Errorf("the node %s has ended without a fault\n%.4000s", n.dir, n.process.Output())
 			}
 		default:
 		}

@@ -270,7 +270,7 @@ func TestQuorumFaults(t *testing.T) {
 		t.Run(fmt.Sprintf("%d-%d", s.hosts, s.nodes), func(t *testing.T) {
 			t.Parallel()
 			if s.length = long(t); s.length == 0 && s.script == nil {
-				t.Skip("runs with PWOS_LONG=1")
+				t.Skip("needs PWOS_LONG=1")
 			}
 			s.daemon = testkit.Program(t, "pwosd")
 			if s.length > 0 {
@@ -298,7 +298,7 @@ func TestClocks(t *testing.T) {
 		script: slices.Concat(slices.Repeat([]string{"the leader is stopped"}, 6), slices.Repeat([]string{"the leader is cut off"}, 2)),
 	}
 	if s.length = long(t); s.length == 0 {
-		t.Skip("runs with PWOS_LONG=1")
+		t.Skip("needs PWOS_LONG=1")
 	}
 	s.seed = uint64(time.Now().UnixNano())
 	dir := testkit.Dir(t)

@@ -41,7 +41,7 @@ func TestPlanted(t *testing.T) {
 			}
 			found := s.run(t)
 			if len(found) == 0 {
-				t.Fatal("was not found")
+				t.Fatal("the oracle has not found the fault")
 			}
 			t.Logf("found: %s", strings.Join(found[:min(len(found), 4)], "\n"))
 		})

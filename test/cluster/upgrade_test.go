@@ -40,7 +40,7 @@ func TestUpgrade(t *testing.T) {
 		t.Helper()
 		if !r.await(2*testkit.Patience, r.complete) {
 			_, out := r.pwos(r.leader(), "cluster", "nodes")
-			t.Fatalf("%s, and not every node has all again:\n%s", what, out)
+			t.Fatalf("%s, and not every node has all entries again:\n%s", what, out)
 		}
 		r.healed()
 		h := r.history
@@ -55,13 +55,13 @@ func TestUpgrade(t *testing.T) {
 		n.away = true
 		n.process.End(t, syscall.SIGTERM)
 		if !r.await(testkit.Patience, func() bool { return !r.complete() }) {
-			t.Fatalf("%s has ended, and \"pwos cluster nodes\" says that every node has all", filepath.Base(n.dir))
+			t.Fatalf("%s has ended, and \"pwos cluster nodes\" still says that every node has all entries", filepath.Base(n.dir))
 		}
 		n.daemon.Command[0] = filepath.Join(after, "pwos-bus")
 		n.start(t)
 		done(filepath.Base(n.dir) + " is replaced")
 		if r.leader() != leader {
-			t.Logf("host %d leads by now", r.leader().index)
+			t.Logf("host %d leads now", r.leader().index)
 			leader, standby = r.leader(), r.other(r.leader())
 		}
 	}

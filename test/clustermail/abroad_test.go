@@ -103,10 +103,10 @@ func TestSpawnAbroad(t *testing.T) {
 	}
 	for _, typ := range []string{"Process.SpawnedAbroad", "Process.EndedAbroad"} {
 		if alpha.recorded(typ) == 0 {
-			t.Errorf("alpha has recorded no %s", typ)
+			t.Errorf("the journal of alpha has no %s", typ)
 		}
 	}
-	testkit.Eventually(t, "all calls are settled", func() bool {
+	testkit.Eventually(t, "all calls have their outcome", func() bool {
 		return alpha.recorded("Process.Settle") == alpha.recorded("Process.SpawnedAbroad")+alpha.recorded("Process.EndedAbroad")
 	})
 }
@@ -133,7 +133,7 @@ func TestSpawnAbroadRefused(t *testing.T) {
 	refused(alpha, fault.ClusterKernelAway, "beta")
 	bus.Stop()
 	// Until alpha notices, a call is sent, and it is unknown whether it arrived.
-	testkit.Eventually(t, "alpha has lost the bus", func() bool {
+	testkit.Eventually(t, "alpha notices that the bus is away", func() bool {
 		return !testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.ClusterStatus, &schema.ClusterStatusInput{}))(t).Connected
 	})
 	refused(alpha, fault.ClusterKernelAway, "beta")
@@ -147,7 +147,7 @@ func TestSpawnAbroadRefused(t *testing.T) {
 		return errors.Is(err, fault.ClusterSigned)
 	})
 	if alpha.recorded("Cluster.Refused") == 0 || beta.recorded("Cluster.Refused") == 0 {
-		t.Error("a refusal is not on both records")
+		t.Error("the refusal is not in both journals")
 	}
 	list := testkit.Value(client.Call(testkit.Context(t), beta.Client, schema.ProcessList, &schema.ProcessListInput{}))(t)
 	if len(list.Processes) != 1 || list.Processes[0].AgentID != "kernel-alpha" {

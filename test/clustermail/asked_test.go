@@ -215,17 +215,17 @@ func TestMailAsked(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	id := a.question()
-	testkit.Eventually(t, "alpha sends it again", func() bool { return beta.recorded("Ipc.Accept") > 2 }) // with the question
+	testkit.Eventually(t, "alpha sends the message again", func() bool { return beta.recorded("Ipc.Accept") > 2 }) // with the question
 	if a.question() != id {
-		t.Error("it is asked about again")
+		t.Error("the message was asked about a second time")
 	}
 	a.decide(id, schema.Approve)
 	var got []string
-	testkit.Eventually(t, "it arrives", func() bool {
+	testkit.Eventually(t, "the message arrives", func() bool {
 		got = append(got, beta.mail(to)...)
 		return len(got) > 0
 	})
-	testkit.Eventually(t, "alpha knows", func() bool { return alpha.recorded("Ipc.Settle") == 1 })
+	testkit.Eventually(t, "alpha has the outcome", func() bool { return alpha.recorded("Ipc.Settle") == 1 })
 	if got = append(got, beta.mail(to)...); !slices.Equal(got, []string{`0@alpha "please"`}) {
 		t.Errorf("%q", got)
 	}

@@ -68,7 +68,7 @@ func (b *busProcess) kill(t *testing.T) {
 	t.Helper()
 	testkit.Must(t, b.cmd.Process.Kill())
 	if err := b.cmd.Wait(); err == nil {
-		t.Error("the bus ended well although it was killed")
+		t.Error("the bus ended without an error although it was killed")
 	}
 }
 

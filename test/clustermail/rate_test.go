@@ -18,7 +18,7 @@ import (
 // latency of one. Each sender has a receiver.
 func TestMailRate(t *testing.T) {
 	if os.Getenv("PWOS_LONG") == "" {
-		t.Skip("it measures: PWOS_LONG=1")
+		t.Skip("only measures: needs PWOS_LONG=1")
 	}
 	alpha, beta, _ := pair(t, mayMail, mayMail)
 	reached(t, alpha, beta)
@@ -52,7 +52,7 @@ func TestMailRate(t *testing.T) {
 		all.Wait()
 		took := time.Since(begun)
 		if len(times) == 0 {
-			t.Fatal("none was sent")
+			t.Fatal("no message was sent")
 		}
 		slices.Sort(times)
 		t.Logf("%d senders: %.0f messages a second, p50 %v, p99 %v", senders, float64(len(times))/took.Seconds(),

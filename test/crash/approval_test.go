@@ -64,7 +64,7 @@ func TestApprovalsKilled(t *testing.T) {
 	}
 	t.Logf("%d kills, %d approved, %d calls known to be done", rounds, len(approved), done)
 	if len(approved) < rounds || done == 0 {
-		t.Errorf("%d approved, %d done: the kills hit nothing", len(approved), done)
+		t.Errorf("%d approved, %d done: too few for the kills to show anything", len(approved), done)
 	}
 }
 
@@ -156,7 +156,7 @@ func checkWaiting(t *testing.T, p *testkit.Place, waiting map[string]bool) {
 	}
 	for id := range waiting {
 		if !still[id] {
-			t.Errorf("the question %s is lost", id)
+			t.Errorf("question %s is lost", id)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func checkApprovals(t *testing.T, p *testkit.Place, approved, waiting map[string
 			case ran[id]:
 				t.Errorf("entry %d ran by the approval %s, as another did", e.Seq, id)
 			case waiting[id]:
-				t.Errorf("entry %d ran while it waits", e.Seq)
+				t.Errorf("entry %d ran while its question waits", e.Seq)
 			}
 			ran[id] = ran[id] || e.Outcome.Kind == "reply"
 		}

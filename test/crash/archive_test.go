@@ -50,7 +50,7 @@ func TestKilledWhileArchiving(t *testing.T) {
 		report, err := journal.Verify(t.Context(), nil, own, journal.VerifyOptions{Archives: there(t, archive)})
 		testkit.Must(t, err)
 		if !report.OK() || report.Anchor != nil {
-			t.Fatalf("round %d: archive and journal are no whole chain: %+v", round, report)
+			t.Fatalf("round %d: archive and journal are not one chain: %+v", round, report)
 		}
 	}
 	for range 2 {

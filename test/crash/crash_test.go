@@ -56,7 +56,7 @@ func chapter(t *testing.T, seed uint64) {
 	}
 	t.Logf("%d kills, %d commands", rounds, total)
 	if total < rounds*clients {
-		t.Errorf("only %d commands: the kills hit nothing", total)
+		t.Errorf("only %d commands: too few for the kills to show anything", total)
 	}
 }
 

@@ -179,7 +179,7 @@ func (r *receiver) judge(t *testing.T, kills int) {
 	t.Logf("pid %d: %d delivered, %d lost, %d came again, %d acknowledged", r.pid, r.told, lost, again, len(r.acked))
 	switch following := len(r.acked) == 0 && r.calls == 0; {
 	case r.told < kills:
-		t.Errorf("only %d messages were sent: the kills hit nothing", r.told)
+		t.Errorf("only %d messages were sent: too few for the kills to show anything", r.told)
 	case following && (again > 0 || lost > kills*32):
 		t.Errorf("pid %d: %d of the messages came again, %d are lost", r.pid, again, lost)
 	case !following && lost > 0, r.calls > 0 && again > 0:

@@ -81,7 +81,7 @@ func TestHostileAgent(t *testing.T) {
 			s.checkMemory()
 			var p99 time.Duration
 			if _, err := fmt.Sscanf(lastLine(pings.String()), "p99 %d ns", &p99); err != nil {
-				t.Fatalf("the other connection said %q", pings.String())
+				t.Fatalf("the other connection printed %q", pings.String())
 			}
 			t.Logf("other connection: %s", pings.String())
 			t.Logf("pwos ps: %v at most, of %d; pwos kill: %v at most, of %d; most memory %d MiB", slices.Max(ps), len(ps), slices.Max(kills), len(kills), s.most>>20)
@@ -218,7 +218,7 @@ func (s *scene) await(what string, holds func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("%s: it did not come to that; it has %q", what, s.processes())
+			s.t.Fatalf("not within the limit: %s; the agent has the processes %q", what, s.processes())
 		}
 	}
 }

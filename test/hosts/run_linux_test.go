@@ -87,7 +87,7 @@ func (p *place) killKernel() {
 func restored(t *testing.T, s *screen.Screen, before unix.Termios) {
 	t.Helper()
 	if after := s.Settings(); after != before {
-		t.Errorf("the terminal was %+v, and is %+v", before, after)
+		t.Errorf("the terminal's settings were %+v, and are %+v", before, after)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestRunSettings(t *testing.T) {
 			s.Expect(`pid 1 \(` + h.name + `\) exited 0`)
 			m.expect("", "pwos cap grant 1 --add Tool:"+h.name+"/Bash")
 			if _, err := os.Stat(p.Path("project/denied")); err == nil {
-				t.Error("the tool was used")
+				t.Error("the denied tool was used")
 			}
 		})
 	}
@@ -342,7 +342,7 @@ func TestRunSession(t *testing.T) {
 			}
 			for _, name := range []string{"stopped", "after"} {
 				if got, want := settings(name), settings("before"); got != want {
-					t.Errorf("the terminal was %s, and %s it is %s", want, name, got)
+					t.Errorf("the terminal's settings were %s, and %s they are %s", want, name, got)
 				}
 			}
 		})

@@ -107,11 +107,11 @@ func TestRealServers(t *testing.T) {
 			log := p.run("pwos", "audit", "log", "--pid", pid, "--limit", "1000")
 			for _, tool := range tools {
 				if !strings.Contains(log, `"type":"mcp/`+server.name+`/`+tool.Tool+`"`) {
-					t.Errorf("the record has no call of %s", tool.Tool)
+					t.Errorf("the journal has no call of %s", tool.Tool)
 				}
 			}
 			if !strings.Contains(log, `"intent":`) {
-				t.Errorf("the record has no intents: %s", log)
+				t.Errorf("the journal has no intents: %s", log)
 			}
 		})
 	}

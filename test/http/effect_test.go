@@ -52,7 +52,7 @@ func TestSlowServer(t *testing.T) {
 		t.Errorf("answered %v", got)
 	}
 	if got := call(t, c, "Memory.Get", object{"key": "k"}); string(got.Data) != "2" {
-		t.Errorf("the frame behind the fetch ran before it: %s", got.Data)
+		t.Errorf("the frame after the fetch ran before it: %s", got.Data)
 	}
 }
 
@@ -83,10 +83,10 @@ func TestHangUp(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server gets the request", func() bool { return h.asked.Load() == 1 })
 	testkit.Must(t, r.Conn.Close())
-	testkit.Eventually(t, "the server is let go", func() bool { return h.left.Load() == 1 })
-	testkit.Eventually(t, "the outcome is on record", func() bool {
+	testkit.Eventually(t, "the connection to the server is closed", func() bool { return h.left.Load() == 1 })
+	testkit.Eventually(t, "the outcome is in the journal", func() bool {
 		return strings.Contains(p.Journal(p.t), "Http.Fetch was stopped: its connection is closed")
 	})
 }
@@ -98,7 +98,7 @@ func TestShutdown(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server gets the request", func() bool { return h.asked.Load() == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -168,7 +168,7 @@ func TestKeyedFetch(t *testing.T) {
 		refused(t, call(t, c, "Http.Fetch", cut, "cut"), 502, failed.text)
 		refused(t, call(t, c, "Http.Fetch", cut, "ok"), 409, "another message")
 		if asked.Load() != before {
-			t.Error("the server was asked again")
+			t.Error("the server got a second request")
 		}
 	}
 	again()
@@ -180,7 +180,7 @@ func TestKeyedFetch(t *testing.T) {
 	answered := make(chan answer)
 	go func() { answered <- call(t, c, "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait") }()
 	before := asked.Load()
-	testkit.Eventually(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.Journal(p.t), "/wait") })
+	testkit.Eventually(t, "the server gets the request", func() bool { return asked.Load() > before || strings.Contains(p.Journal(p.t), "/wait") })
 	refused(t, call(t, p.dial(), "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait"), 409, "still being carried out")
 	close(let)
 	if a := <-answered; a.code != 0 {
@@ -198,18 +198,18 @@ func TestKilled(t *testing.T) {
 	kill := p.launch()
 	r := p.raw()
 	r.send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1,"idempotencyKey":"k"}}`, p.server.URL))
-	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server gets the request", func() bool { return h.asked.Load() == 1 })
 	kill()
 	for life := range 2 {
 		kill = p.launch()
 		c := p.dial()
 		refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL, "timeout": 30000}, "k"), 500, "outcome unknown")
 		if n := h.asked.Load(); n != 1 {
-			t.Errorf("life %d: the server was asked %d times", life, n)
+			t.Errorf("life %d: the server got %d requests", life, n)
 		}
 		journal := p.Journal(p.t)
 		if n := strings.Count(journal, `"type":"Http.Fetched"`); n != 1 || !strings.Contains(journal, `"causation":"mine"`) {
-			t.Errorf("life %d: %d outcomes on record", life, n)
+			t.Errorf("life %d: the journal has %d outcomes", life, n)
 		}
 		kill()
 	}

@@ -92,7 +92,7 @@ func TestPolicyOfBodies(t *testing.T) {
 		}
 	}
 	if text := p.Journal(p.t); !strings.Contains(text, `"bodyContent":{"digest":"`+known.Digest+`","size":5}`) {
-		t.Error("the journal does not tell what was judged")
+		t.Error("the journal has no digest of the judged body")
 	}
 
 	// The kernel does not trust the client's digest, also without a rule that reads it.
@@ -101,11 +101,11 @@ func TestPolicyOfBodies(t *testing.T) {
 	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(p.cfg.File), "policy.cedar")))
 	done(t, c, "Policy.Reload", object{})
 	if a := post("/a", p.put("judged", "known"), known); a.code != 0 || got.Load() != 5 {
-		t.Errorf("what it says: %d %s", a.code, a.text)
+		t.Errorf("a body with its correct digest: %d %s", a.code, a.text)
 	}
 	refused(t, post("/a", p.put("changed", "knowN"), known), 422, "nothing was sent")
 	if got.Load() != -1 {
-		t.Errorf("%d bytes of something else were sent", got.Load())
+		t.Errorf("%d bytes of a changed body were sent", got.Load())
 	}
 	missing := post("/a", object{"scheme": "file", "path": filepath.Join(p.cfg.RuntimeDir, "blobs", "none")}, known)
 	refused(t, missing, 404)

@@ -111,7 +111,7 @@ func TestVerdictOfTheKilled(t *testing.T) {
 			t.Errorf("afterwards: counted %v, %v denied", total, denied)
 		}
 		if m := done(t, p.dial(), "Audit.Metrics", object{}); m["by_code"].(object)["Memory.Set"] != 1.0 {
-			t.Errorf("the calls of the life before are not counted: %v", m)
+			t.Errorf("the calls before the restart are not counted: %v", m)
 		}
 	}
 	kill()

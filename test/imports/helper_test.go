@@ -70,7 +70,7 @@ func only(t *testing.T, tree *imports.Tree, file string, says ...string) {
 		t.Errorf("found in %s, want %s", v.File, file)
 	}
 	if v.Found == "" || v.Rule == "" || v.Reason == "" {
-		t.Errorf("%#v leaves something out", v)
+		t.Errorf("%#v has an empty field", v)
 	}
 	for _, s := range append(says, file, v.Rule, v.Reason) {
 		if !strings.Contains(v.String(), s) {

@@ -72,7 +72,7 @@ func TestLoadFails(t *testing.T) {
 	broken := t.TempDir()
 	write(t, broken, map[string]string{"go.mod": "module m\n", "a/a.go": "package"})
 	if _, err := imports.Load(broken); err == nil {
-		t.Error("a file that does not parse was let pass")
+		t.Error("a file that does not parse was accepted")
 	}
 	if _, err := imports.Load(filepath.Join(broken, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a folder: %v, want %v", err, os.ErrNotExist)

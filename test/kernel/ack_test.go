@@ -27,11 +27,11 @@ func TestUnreadPushes(t *testing.T) {
 			break
 		}
 		if sent > 4*room+2000 {
-			t.Fatalf("%d messages were taken for a peer that does not read", sent)
+			t.Fatalf("%d messages were accepted for a peer that does not read", sent)
 		}
 	}
 	if sent < room {
-		t.Errorf("only %d were taken", sent)
+		t.Errorf("only %d messages were accepted", sent)
 	}
 	for n := range sent {
 		a := lazy.event(schema.OsMessage, "Ipc.MessageDelivered")
@@ -98,7 +98,7 @@ func TestAck(t *testing.T) {
 	take(c, 4, 5, 6)
 	for _, m := range got.Messages {
 		if !m.Redelivered {
-			t.Errorf("%+v was delivered before", m)
+			t.Errorf("%+v is not marked as redelivered", m)
 		}
 	}
 }

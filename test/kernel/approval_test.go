@@ -290,7 +290,7 @@ func TestManyApprovals(t *testing.T) {
 	var used schema.ApprovalListOutput
 	operator.call("Approval.List", `{"state":"approved"}`, &used)
 	if len(used.Approvals) != 0 {
-		t.Errorf("%d approvals are not used up", len(used.Approvals))
+		t.Errorf("%d approvals were not used", len(used.Approvals))
 	}
 }
 

@@ -74,7 +74,7 @@ func TestAttach(t *testing.T) {
 				t.Errorf("with other capabilities: %+v", f)
 			}
 			if a := operator.call("Clock.Get", `{}`, nil); a.Metadata.Kernel.PID != 0 {
-				t.Errorf("after a refused attach it is pid %d", a.Metadata.Kernel.PID)
+				t.Errorf("after a refused attach the connection is pid %d", a.Metadata.Kernel.PID)
 			}
 			operator.call("Syscall.Terminate", `{"target_pid":1}`, nil)
 			gone := codes{schema.OsMessage: 410.0, schema.OsEvent: "CONFLICT"}[dialect]
@@ -162,7 +162,7 @@ func TestAttachAndSubscriptions(t *testing.T) {
 	c.call("Audit.Subscribe", `{"types":["Memory.Set"]}`, nil)
 	c.refused(409, "Process.Attach", `{"agent_id":"a"}`, "subscriptions")
 	if a := c.call("Clock.Get", `{}`, nil); a.Metadata.Kernel.PID != 0 {
-		t.Errorf("it is pid %d", a.Metadata.Kernel.PID)
+		t.Errorf("the connection is pid %d", a.Metadata.Kernel.PID)
 	}
 	c = d.dial(t)
 	c.send("Ipc.Subscribe", `{}`, "")
@@ -212,7 +212,7 @@ func TestAttachWithAKey(t *testing.T) {
 	c := d.dial(t)
 	c.askWith("Process.Attach", `{"agent_id":"a"}`, key)
 	if a := c.ask("Syscall.Ping", `{"payload":1}`); a.Metadata.Kernel.PID != 1 {
-		t.Errorf("after a restart it is pid %d", a.Metadata.Kernel.PID)
+		t.Errorf("after a restart the process is pid %d", a.Metadata.Kernel.PID)
 	}
 	if a := d.dial(t).askWith("Process.Attach", `{"agent_id":"b"}`, key); a.Kind != "error" {
 		t.Errorf("another body: %s", a.Data)
@@ -234,7 +234,7 @@ func TestAttachedIsBounded(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it is never refused")
+	t.Error("the call is never refused")
 }
 
 // TestAttachBadInput: each is refused, and the connection does not change.

@@ -86,11 +86,11 @@ func TestRecordFollowed(t *testing.T) {
 			operator.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, child), nil)
 			a := follower.event(d, "Audit.Unsubscribed")
 			if !strings.Contains(string(a.Data), `"code":403`) || !strings.Contains(string(a.Data), "Audit.Subscribe") || a.Metadata.Causation != id {
-				t.Errorf("told %s because of %s", a.Data, a.Metadata.Causation)
+				t.Errorf("the subscription ended with %s, caused by %s", a.Data, a.Metadata.Causation)
 			}
 			stranger.event(d, "Audit.Unsubscribed") // and has seen nothing before it
 			if a := stranger.speak(d, "Syscall.Ping", `{"payload":1}`, ""); a.Kind == "error" {
-				t.Errorf("the connection of a subscription that has ended: %s", a.Data)
+				t.Errorf("a call after the end of the subscription: %s", a.Data)
 			}
 		})
 	}

@@ -151,7 +151,7 @@ func TestRacersNeverOverspend(t *testing.T) {
 	racers.Wait()
 	racer := operator.shownBudgets()[1].Calls
 	if racer == nil {
-		t.Fatal("the racer has no budget")
+		t.Fatal("the agent has no budget")
 	}
 	var below int64
 	for pid, b := range operator.shownBudgets() {
@@ -161,14 +161,14 @@ func TestRacersNeverOverspend(t *testing.T) {
 	}
 	spent, left := number(t, racer.Spent), number(t, racer.Left)
 	if spent != made.Load() || spent+left+below != given || left > 2 || number(t, racer.Reserved) != 0 {
-		t.Errorf("%d calls were made of %d; the books say %+v, and %d below", made.Load(), given, *racer, below)
+		t.Errorf("%d calls were made of %d; the budget is %+v, and that of the children %d", made.Load(), given, *racer, below)
 	}
 
 	before := operator.shownBudgets()
 	d.restart(t)
 	operator = d.dial(t)
 	if after := operator.shownBudgets(); fmt.Sprint(before[1].Calls) != fmt.Sprint(after[1].Calls) {
-		t.Errorf("the next kernel knows of %+v, the last knew of %+v", after[1].Calls, before[1].Calls)
+		t.Errorf("after a restart the budget is %+v, before it was %+v", after[1].Calls, before[1].Calls)
 	}
 	c := d.dial(t)
 	c.attach("racer", "")

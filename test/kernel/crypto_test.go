@@ -50,7 +50,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 	c.call("Crypto.Derive", fmt.Sprintf(`{"kid":%q}`, first.KeyID), &key)
 	if key.KeyID != first.KeyID || key.Alg != "A256GCM" {
-		t.Errorf("it seals with %+v, and said %+v", key, first)
+		t.Errorf("Crypto.Derive returns %+v, and the sealed value has %+v", key, first)
 	}
 	c.refused(404, "Crypto.Derive", `{"kid":"ssh-fp:SHA256:other"}`, first.KeyID)
 	c.call("Memory.Set", fmt.Sprintf(`{"key":"vault/horse","value":%q}`, second.Value), nil)
@@ -102,7 +102,7 @@ func TestSealRunsAgain(t *testing.T) {
 		values[s.Value] = true
 	}
 	if len(values) != 3 {
-		t.Errorf("%d values of three seals", len(values))
+		t.Errorf("three seals returned %d different values", len(values))
 	}
 }
 

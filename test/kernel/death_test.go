@@ -61,7 +61,7 @@ func TestDeathOfAReceiver(t *testing.T) {
 		if a := c.ask("Memory.Get", fmt.Sprintf(`{"pid":%d,"key":"again"}`, out.ChildPID)); a.Kind == "reply" {
 			var acked answer
 			if err := json.Unmarshal(a.Data, &acked); err != nil || string(acked.Data) != `{"acknowledged":[1]}` {
-				t.Errorf("the second life was told %s", a.Data)
+				t.Errorf("after its restart the agent got %s", a.Data)
 			}
 			break
 		}

@@ -105,7 +105,7 @@ func TestGraphOfAgents(t *testing.T) {
 		for _, e := range g.Edges {
 			from, to := at[e.From], at[e.To]
 			if from.ID == "" || to.ID == "" {
-				t.Errorf("edge %+v leads nowhere", e)
+				t.Errorf("edge %+v has an end that is not a node", e)
 			}
 			types = append(types, fmt.Sprint(from.Kind, from.Type, from.PID, " ", e.Kind, " ", to.Kind, to.Type, to.PID))
 		}

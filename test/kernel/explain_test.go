@@ -122,7 +122,7 @@ func TestExplainedRefusals(t *testing.T) {
 				t.Errorf("%s %s: by rule %q at %q, exception %q", test.typ, test.data, last.Rule, last.At, last.Exception)
 			}
 			if ruled && c == parent && strings.Contains(fmt.Sprint(out), ".cedar") {
-				t.Errorf("%s %s: an agent is told where the rule stands: %+v", test.typ, test.data, out)
+				t.Errorf("%s %s: the agent's answer has the place of the rule: %+v", test.typ, test.data, out)
 			}
 		}
 		if test.typ != "Sum.Add" && test.typ != "SYS_ALLOC" && test.typ != "Memory.Gett" {

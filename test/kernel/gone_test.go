@@ -31,7 +31,7 @@ func (c *client) ended(n int64) {
 	c.t.Helper()
 	for deadline := time.Now().Add(testkit.Patience); c.metrics().ByCode["Ipc.Receive"] < n; {
 		if time.Now().After(deadline) {
-			c.t.Fatal("the kernel still waits for a connection that has gone")
+			c.t.Fatal("a receive of a closed connection still waits")
 		}
 	}
 }

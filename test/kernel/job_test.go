@@ -100,7 +100,7 @@ func TestJobTrace(t *testing.T) {
 		}
 	}
 	if len(found) != 3 || !found["Job.Begin"] || !found["Clock.Get"] || !found["Job.End"] {
-		t.Errorf("set off by the start: %v", found)
+		t.Errorf("calls caused by the start of the job: %v", found)
 	}
 }
 
@@ -218,9 +218,9 @@ func TestJobsSurvive(t *testing.T) {
 		}
 	}
 	if s := ends[runs]; s.Runs != 1 || !strings.Contains(string(s.Result), `"payload":7`) {
-		t.Errorf("the one that ran: %+v", s)
+		t.Errorf("the job that was running: %+v", s)
 	}
 	if s := ends[soon]; s.Runs != 1 {
-		t.Errorf("the one that was due: %+v", s)
+		t.Errorf("the job that was due: %+v", s)
 	}
 }

@@ -70,7 +70,7 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		if strings.Contains(f.Message, ".cedar") {
-			t.Errorf("%s: an agent is told where the rule stands: %s", name, f.Message)
+			t.Errorf("%s: the agent's error has the place of the rule: %s", name, f.Message)
 		}
 	}
 	agent.call("Memory.Set", `{"key":"test/x","value":1}`, nil)
@@ -80,7 +80,7 @@ func TestPolicy(t *testing.T) {
 	for _, c := range []*client{operator, agent} { // an agent's own log does not show the place of rules
 		log := string(c.ask("Audit.Log", fmt.Sprintf(`{"pid":%d}`, pid)).Data)
 		if got, want := strings.Contains(log, `forbids this Memory.Set (policy.d/10.cedar:1)`), c == operator; got != want || !strings.Contains(log, `forbids this Memory.Set`) {
-			t.Errorf("the record shows where the rule stands: %v, want %v: %s", got, want, log)
+			t.Errorf("the journal shows the place of the rule: %v, want %v: %s", got, want, log)
 		}
 	}
 	var shown schema.PolicyShowOutput
@@ -93,7 +93,7 @@ func TestPolicy(t *testing.T) {
 	d.stop()
 	if text := d.journal(t); !strings.Contains(text, `"error":"policy.denied"`) ||
 		!strings.Contains(text, fmt.Sprintf(`"rule":"no-prod","policy":%q`, shown.Hash)) || !strings.Contains(text, `"type":"Policy.Loaded"`) {
-		t.Errorf("the journal does not tell what decided:\n%s", text)
+		t.Errorf("the journal does not have the rule that decided:\n%s", text)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestPolicyOfNames(t *testing.T) {
 	} {
 		a := c.ask(one.typ, one.data)
 		if a.Kind == "reply" {
-			t.Errorf("%s %s: taken", one.typ, one.data)
+			t.Errorf("%s %s: accepted", one.typ, one.data)
 			continue
 		}
 		f := c.failure(a)
@@ -324,7 +324,7 @@ func TestPolicyAndProviders(t *testing.T) {
 		operator.call("Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Syscall.Complete"}`, pid), &log)
 	}
 	if len(log.Entries) != 1 || !log.Entries[0].Success {
-		t.Errorf("what was done is recorded as %+v", log.Entries)
+		t.Errorf("the call is recorded as %+v", log.Entries)
 	}
 	writeRules(t, &d.cfg, map[string]string{"policy.cedar": `forbid(principal, action == Syscall::"Syscall.Complete", resource);`})
 	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: the rule can never match: Syscall.Complete is a provider's answer")

@@ -37,7 +37,7 @@ func TestProgress(t *testing.T) {
 				Progress bool
 			}
 			if err := json.Unmarshal(provider.event(schema.OsMessage, "Syscall.Requested").Data, &asked); err != nil || !asked.Progress {
-				t.Fatalf("the provider is not told that progress is wanted: %v", err)
+				t.Fatalf("the request has no mark that progress is wanted: %v", err)
 			}
 			report := fmt.Sprintf(`{"call_id":%q,"progress":0.5,"total":3,"message":"half"}`, asked.CallID)
 			other.refused(404, "Syscall.Progress", report, "waits for this connection")
@@ -49,7 +49,7 @@ func TestProgress(t *testing.T) {
 			}
 			told := caller.event(dialect, "Syscall.Progressed")
 			if want := `{"id":"with \"it\"","progress":0.5,"total":3,"message":"half"}`; string(told.Data) != want || told.Metadata.Causation != `with "it"` {
-				t.Errorf("told %s of %q, want %s", told.Data, told.Metadata.Causation, want)
+				t.Errorf("progress %s of %q, want %s", told.Data, told.Metadata.Causation, want)
 			}
 			provider.call("Syscall.Complete", fmt.Sprintf(`{"call_id":%q,"data":1}`, asked.CallID), nil)
 			if a := caller.next(); a.Metadata.Causation != `with "it"` || a.Kind != "reply" && a.Type != "response" {
@@ -66,7 +66,7 @@ func TestProgress(t *testing.T) {
 				provider.speak(schema.OsMessage, "Syscall.Progress", fmt.Sprintf(`{"call_id":%q,"progress":1}`, asked.CallID), "")
 				provider.call("Syscall.Complete", fmt.Sprintf(`{"call_id":%q,"data":1}`, asked.CallID), nil)
 				if a := caller.next(); a.Kind != "reply" && a.Type != "response" {
-					t.Errorf("who did not ask (%q) is told %+v", not, a)
+					t.Errorf("a caller that did not request progress (%q) gets %+v", not, a)
 				}
 			}
 			if a := other.call("Audit.Log", `{"limit":1000}`, nil); strings.Contains(string(a.Data), "Syscall.Progress") {
@@ -97,7 +97,7 @@ func TestMuchProgress(t *testing.T) {
 		events++
 	}
 	if most := 2 + int(time.Since(begun)/(100*time.Millisecond)); events == 0 || events > most || string(a.Data) != `"done"` {
-		t.Errorf("told %d times of %d, at most %d, then %s", events, times, most, a.Data)
+		t.Errorf("%d of %d reports, at most %d, then %s", events, times, most, a.Data)
 	}
 
 	caller.beginCall(schema.OsMessage, "Sum.Add", strings.Repeat("x", 12_000), `,"progress":true`)
@@ -105,6 +105,6 @@ func TestMuchProgress(t *testing.T) {
 	provider.speak(schema.OsMessage, "Syscall.Progress", fmt.Sprintf(`{"call_id":%q,"progress":1,"message":%q}`, r.CallID, strings.Repeat("y", 1000)), "")
 	provider.complete(r, "done")
 	if a := caller.next(); a.Kind != "reply" {
-		t.Errorf("what fits no line is told: %s", a.Data)
+		t.Errorf("progress was sent for a call whose id fits no line: %s", a.Data)
 	}
 }

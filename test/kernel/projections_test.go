@@ -31,7 +31,7 @@ func TestStartReadsWhatIsNew(t *testing.T) {
 		d.stop() // its output is complete then
 		found := regexp.MustCompile(`replayed=(\d+)`).FindStringSubmatch(log.String())
 		if found == nil {
-			t.Fatalf("the log does not tell:\n%s", log.String())
+			t.Fatalf("the log does not have the number of replayed entries:\n%s", log.String())
 		}
 		d.begin(t)
 		return found[1]

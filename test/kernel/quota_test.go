@@ -79,7 +79,7 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("default grant: %+v", h)
 	}
 	if check(a, "Memory.Set").Allowed {
-		t.Error("a grant did not replace the one before")
+		t.Error("a grant did not replace the earlier one")
 	}
 
 	for i, pid := range []int64{a, b} {
@@ -102,6 +102,6 @@ func TestRegistry(t *testing.T) {
 		Revoked bool `json:"revoked"`
 	}
 	if c.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, a), &gone); gone.Revoked {
-		t.Error("revoked a token that was not there")
+		t.Error("a second revocation reports a revoked token")
 	}
 }

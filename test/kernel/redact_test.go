@@ -374,7 +374,7 @@ func TestRedactBesideWork(t *testing.T) {
 	}
 	close(done)
 	if n := <-ended; n == 0 {
-		t.Error("nothing was done beside it")
+		t.Error("no call was answered during the redaction")
 	}
 	last := c.ask("Memory.Get", `{"key":"own"}`).Metadata.Kernel.Seq
 	seen := map[int64]bool{}

@@ -213,7 +213,7 @@ func TestProviders(t *testing.T) {
 	r := provider.request(schema.OsMessage)
 	provider.send("Syscall.Complete", fmt.Sprintf(`{"call_id":%q,"data":"beside"}`, r.CallID), "")
 	if a := <-got; string(a.Data) != `"beside"` {
-		t.Errorf("beside a call that waits: %s", a.Data)
+		t.Errorf("while a call waits: %s", a.Data)
 	}
 
 	// It dies while it carries out a call.
@@ -221,10 +221,10 @@ func TestProviders(t *testing.T) {
 	other.request(schema.OsMessage)
 	testkit.Must(t, other.conn.Close())
 	if f := caller.failure(<-got); f.Code != 502.0 || !strings.Contains(f.Message, "ended before it answered") {
-		t.Errorf("a provider that died: %+v", f)
+		t.Errorf("a provider that disconnected: %+v", f)
 	}
 	if f := caller.failure(caller.use(schema.OsMessage, "Sum.Sub", `{}`)); f.Code != 503.0 {
-		t.Errorf("a provider that is away: %+v", f)
+		t.Errorf("without a connection of the provider: %+v", f)
 	}
 }
 

@@ -41,14 +41,14 @@ func TestFlippedBitsOverTheWire(t *testing.T) {
 		for _, bits := range flips(raw) {
 			other := base64.RawURLEncoding.EncodeToString(bits)
 			if n := bytes.Count(inner, []byte(`"`+written+`"`)); n != 1 {
-				t.Fatalf("%s stands %d times in %s", name, n, inner)
+				t.Fatalf("%s occurs %d times in %s", name, n, inner)
 			}
 			forged[wrap(bytes.Replace(inner, []byte(`"`+written+`"`), []byte(`"`+other+`"`), 1))] = true
 		}
 	}
 	for _, name := range []string{"v", "kid", "alg", "nonce", "ct", "aad"} {
 		if _, ok := members[name]; !ok {
-			t.Errorf("the value has no %s: it was not looked at", name)
+			t.Errorf("the value has no %s: the test does not cover it", name)
 		}
 	}
 	delete(forged, s.Value)
@@ -66,7 +66,7 @@ func TestFlippedBitsOverTheWire(t *testing.T) {
 		t.Errorf("%d values were tried, want %d at least", asked, want)
 	}
 	if got := c.open(s.Value); got != secret {
-		t.Errorf("the value itself opens as %q", got)
+		t.Errorf("the unchanged value opens as %q", got)
 	}
 }
 

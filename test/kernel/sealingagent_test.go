@@ -149,7 +149,7 @@ func TestSlowAgent(t *testing.T) {
 	select {
 	case <-asked:
 	case <-time.After(testkit.Patience):
-		t.Fatal("the agent is not asked")
+		t.Fatal("the kernel has not asked the ssh-agent")
 	}
 	second.send("Crypto.Derive", `{}`, "")
 	close(touched)
@@ -193,7 +193,7 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 			tt.repair()
 			for limit := time.Now().Add(testkit.Patience); c.ask("Crypto.Seal", `{"plaintext":"a"}`).Kind != "reply"; {
 				if time.Now().After(limit) {
-					t.Fatal("it does not seal")
+					t.Fatal("the kernel does not seal after the repair")
 				}
 				<-time.After(10 * time.Millisecond)
 			}

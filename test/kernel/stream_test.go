@@ -47,11 +47,11 @@ func TestSessionOverAnyStream(t *testing.T) {
 			c := door.login(t, far, "agent")
 			a := c.call("Memory.Set", `{"pid":1,"key":"k","value":"v"}`, nil)
 			if pid := a.Metadata.Kernel.PID; pid == kernel.Operator {
-				t.Error("the agent's key is the operator")
+				t.Error("a login with the agent's key is the operator")
 			}
 			var got string
 			if c.call("Memory.Get", `{"pid":1,"key":"k"}`, &got); got != "v" {
-				t.Errorf("it reads %q", got)
+				t.Errorf("the agent reads %q", got)
 			}
 			c.refused(403, "Syscall.Spawn", `{"child_agent_id":"x"}`)
 			testkit.Must(t, far.Close())
@@ -64,7 +64,7 @@ func TestSessionOverAnyStream(t *testing.T) {
 				t.Errorf("a stranger is told %s", a.Data)
 			}
 			if _, err := c.lines.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("then it reads %v", err)
+				t.Errorf("after that the client reads %v", err)
 			}
 			testkit.Must(t, far.Close())
 			if err := testkit.Receive(t, served, "the refusal"); !errors.As(err, new(*access.Rejection)) {

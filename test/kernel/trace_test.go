@@ -82,7 +82,7 @@ func TestTrace(t *testing.T) {
 			steps := checkSteps(t, log, byID, causes)
 			for _, row := range schema.Syscalls() {
 				if row.Internal && !pushing[row.Type] && !ofPrograms(row.Type) && !endsEffect(row.Type) && steps[row.Type] == 0 && !noted[row.Type] {
-					t.Errorf("no call has set off %s: it was not looked at", row.Type)
+					t.Errorf("no call has caused %s: the test does not cover it", row.Type)
 				}
 			}
 		})
@@ -114,7 +114,7 @@ func checkSteps(t *testing.T, log []traced, byID map[string]traced, causes map[s
 		count[step.Type]++
 		cause, ok := byID[step.Causation]
 		if !ok || causes[step.Causation] == "" {
-			t.Errorf("%d %s: its cause %q is no call of ours in the log", step.Seq, step.Type, step.Causation)
+			t.Errorf("%d %s: its cause %q is not a call of the test in the log", step.Seq, step.Type, step.Causation)
 			continue
 		}
 		if step.Correlation != causes[step.Causation] || cause.Correlation != step.Correlation {

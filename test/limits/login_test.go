@@ -100,15 +100,15 @@ func TestBadLogins(t *testing.T) {
 	slices.Sort(took)
 	slices.Sort(past)
 	if len(took) < 10 {
-		t.Fatalf("only %d good logins meanwhile: the flood was too short to tell", len(took))
+		t.Fatalf("only %d good logins meanwhile: the flood was too short", len(took))
 	}
 	// Not the maximum, since the machine may stop for longer than that.
 	slow, slowest := took[len(took)*99/100], took[len(took)-1]
 	t.Logf("%d bad logins, %d good ones meanwhile: median %v, 99 of 100 within %v, slowest %v", badLogins, len(took), took[len(took)/2], slow, slowest)
 	waited := past[len(past)*99/100]
-	t.Logf("during one there were %d bad ones (median), 99 of 100 times at most %d", past[len(past)/2], waited)
+	t.Logf("during a good login there were %d bad ones (median), 99 of 100 times at most %d", past[len(past)/2], waited)
 	if waited > badLogins/10 {
-		t.Errorf("one of a hundred good logins had %d bad ones go before it, or more", waited)
+		t.Errorf("for one of a hundred good logins, %d or more bad ones started and were refused first", waited)
 	}
 
 	c, err := pwos.Dial(t.Context(), options)
@@ -117,7 +117,7 @@ func TestBadLogins(t *testing.T) {
 	answer, err := c.Call(t.Context(), schema.KindQuery, "Audit.Log", []byte(`{"type":"Kernel.LoginFailed","limit":1000}`))
 	testkit.Must(t, err)
 	if n := strings.Count(string(answer.Data), `"Kernel.LoginFailed"`); n < 10 || n > 200 {
-		t.Errorf("the journal has %d records of them", n)
+		t.Errorf("the journal has %d entries about bad logins", n)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestRenew(t *testing.T) {
 	w.set(func() { w.expires = 24 * 3600 })
 	first := k.good()
 	if k.good() != first || w.renewals != 0 {
-		t.Error("it was renewed too early")
+		t.Error("the login was renewed too early")
 	}
 	k.pass(time.Hour - 20*time.Second)
 	var all sync.WaitGroup
@@ -137,7 +137,7 @@ func TestRenew(t *testing.T) {
 		t.Errorf("revoked: %s, %v", secret, err)
 	}
 	if k.good() == second || w.renewals != 2 {
-		t.Errorf("it was renewed %d times", w.renewals)
+		t.Errorf("the login was renewed %d times", w.renewals)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestTwoKeepersRenewOnce(t *testing.T) {
 	}
 	all.Wait()
 	if w.renewals != 1 {
-		t.Errorf("it was renewed %d times", w.renewals)
+		t.Errorf("the login was renewed %d times", w.renewals)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestOver(t *testing.T) {
 		k.bad(fault.UpstreamLogin, "mcp.docs: its login has ended", again)
 	}
 	if w.renewals != 1 {
-		t.Errorf("it was tried %d times", w.renewals)
+		t.Errorf("the renewal was tried %d times", w.renewals)
 	}
 	w.set(func() { w.expires = 0 })
 	k.store(w.logIn())
@@ -233,7 +233,7 @@ func TestRefusedAnew(t *testing.T) {
 		k.bad(fault.UpstreamLogin, again)
 	}
 	if w.renewals != 1 {
-		t.Errorf("it was renewed %d times", w.renewals)
+		t.Errorf("the login was renewed %d times", w.renewals)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestRenewalFailsForAll(t *testing.T) {
 	}
 	all.Wait()
 	if w.renewals > waiters/2 { // one, except for requests that had not started to wait
-		t.Errorf("it was tried %d times", w.renewals)
+		t.Errorf("the renewal was tried %d times", w.renewals)
 	}
 	w.set(func() { w.token = nil })
 	k.good()

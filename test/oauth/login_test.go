@@ -72,11 +72,11 @@ func TestLogIn(t *testing.T) {
 		t.Errorf("renewed: %+v", next)
 	}
 	if _, err := w.client().Renew(testkit.Context(t), login); !errors.Is(err, oauth.ErrOver) {
-		t.Errorf("renewed with what was used: %v", err)
+		t.Errorf("renewed with a used token: %v", err)
 	}
 	for _, text := range []string{"token", `{"server":1}`, `{}x`} {
 		if _, ok := oauth.Parse(text); ok {
-			t.Errorf("%s is a login", text)
+			t.Errorf("%s was parsed as a login", text)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestGivenClient(t *testing.T) {
 	w := newWorld(t)
 	w.set(func() { w.metadata = map[string]any{"registration_endpoint": nil} })
 	if _, err := w.client().LogIn(testkit.Context(t), &oauth.Options{Show: w.follow}); err == nil || !strings.Contains(err.Error(), "registration") {
-		t.Errorf("nobody registers: %v", err)
+		t.Errorf("without a registration endpoint: %v", err)
 	}
 	o := &oauth.Options{ClientID: "given", ClientSecret: "client-secret", Scopes: []string{"read", "write"}, Show: w.follow}
 	login, err := w.client().LogIn(testkit.Context(t), o)
@@ -99,15 +99,15 @@ func TestGivenClient(t *testing.T) {
 	testkit.Must(t, err)
 	w.set(func() { w.resource = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}} })
 	if _, err := w.client().LogIn(testkit.Context(t), &oauth.Options{ClientID: "given", Show: func(address string) error {
-		t.Errorf("somebody was sent to %s", address)
+		t.Errorf("the user was sent to %s", address)
 		return errors.New("nobody goes there")
 	}}); err == nil || !strings.Contains(err.Error(), "describe itself") {
-		t.Errorf("an authorization server of which nothing is known: %v", err)
+		t.Errorf("an authorization server without metadata: %v", err)
 	}
 	w.set(func() { w.resource = nil })
 	o.ClientSecret = "other"
 	if _, err := w.client().LogIn(testkit.Context(t), o); err == nil {
-		t.Error("a wrong secret logs in")
+		t.Error("a login with a wrong client secret succeeded")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestRefusedLogIn(t *testing.T) {
 				t.Errorf("shown %v: %v", shown, err)
 			}
 			if len(w.access) != 0 && w.token == nil {
-				t.Error("a token was given")
+				t.Error("a token was granted")
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestRedirect(t *testing.T) {
 	}})
 	testkit.Must(t, err)
 	if n := len(w.access); n != 1 {
-		t.Errorf("%d tokens were given", n)
+		t.Errorf("%d tokens were granted", n)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestTwoLogIns(t *testing.T) {
 	}
 	all.Wait()
 	if n := len(w.access); n != 2 {
-		t.Errorf("%d tokens were given", n)
+		t.Errorf("%d tokens were granted", n)
 	}
 }
 
@@ -245,12 +245,12 @@ func TestNobodyComes(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := w.client().LogIn(testkit.Context(t), &oauth.Options{Show: func(string) error { return gone }}); !errors.Is(err, gone) {
-		t.Errorf("nobody to show it to: %v", err)
+		t.Errorf("if the address cannot be shown: %v", err)
 	}
 	w.set(func() { w.handler = http.NotFoundHandler() })
 	w.set(func() { w.open = true })
 	if _, err := w.client().LogIn(testkit.Context(t), &oauth.Options{Show: w.follow}); err == nil || !strings.Contains(err.Error(), "asks for no login") {
-		t.Errorf("no MCP server: %v", err)
+		t.Errorf("without an MCP server: %v", err)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestBrowserSentHere(t *testing.T) {
 	c := oauth.NewClient(at, &names{Fetcher: w.fetcher(), at: w.mcp.Listener.Addr().String()})
 	defer c.Close()
 	_, err = c.LogIn(testkit.Context(t), &oauth.Options{ClientID: "given", Show: func(address string) error {
-		t.Errorf("somebody was sent to %s", address)
+		t.Errorf("the user was sent to %s", address)
 		return nil
 	}})
 	if err == nil || !strings.Contains(err.Error(), `names "https://localhost/authorization_endpoint`) {
@@ -335,17 +335,17 @@ func TestHostileServer(t *testing.T) {
 			c := oauth.NewClient(at, n)
 			defer c.Close()
 			_, err = c.LogIn(testkit.Context(t), &oauth.Options{Show: func(address string) error {
-				t.Errorf("somebody was sent to %s", address)
+				t.Errorf("the user was sent to %s", address)
 				return nil
 			}})
 			if err == nil {
-				t.Error("it logs in")
+				t.Error("the login succeeded")
 			}
 		})
 	}
 	t.Cleanup(func() {
 		hits.Range(func(named, _ any) bool {
-			t.Errorf("%s was connected to", named)
+			t.Errorf("a connection to %s was made", named)
 			return true
 		})
 	})

@@ -232,6 +232,6 @@ func TestClosedAddress(t *testing.T) {
 	p.run(closed, 1, "mcp", "add", "docs", "--url", p.address())
 	p.run(closed, 1, "mcp", "login", "docs")
 	if p.auth != nil {
-		t.Error("the server was asked")
+		t.Error("the server got a request")
 	}
 }

@@ -45,7 +45,7 @@ func TestState(t *testing.T) {
 			var proof schema.AuditVerifyOutput
 			into(t, c, schema.KindQuery, "Audit.Verify", `{}`, &proof)
 			if !proof.OK {
-				t.Errorf("the record is broken: %+v", proof)
+				t.Errorf("the journal does not verify: %+v", proof)
 			}
 			var sealed string
 			into(t, c, schema.KindQuery, "Memory.Get", `{"key":"vault/token"}`, &sealed)

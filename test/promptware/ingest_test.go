@@ -52,7 +52,7 @@ func TestIngest(t *testing.T) {
 	c := p.dial(t)
 	pid := c.agent("")
 	if c.identity(pid) != "" {
-		t.Error("it begins with an identity")
+		t.Error("the process starts with an identity")
 	}
 	out := c.call("Kernel.Ingest", ingestAs(pid, "os/a/one.md", ""))
 	want := `"phases":["fetch","validate","load","adopt"],"uri":"os:///a/one.md","digest":"` + rootfs.Digest([]byte(text)) + `","proof":"local","content":"content\n"}`
@@ -61,11 +61,11 @@ func TestIngest(t *testing.T) {
 	}
 	is := c.identity(pid)
 	if member(t, is, "name") != `"one"` || member(t, is, "context_id") != member(t, out, "context_id") {
-		t.Errorf("it is %s", is)
+		t.Errorf("the identity is %s", is)
 	}
 	if got := c.call("Kernel.Ingest", ingestAs(pid, "../b.md", `,"integrity":"`+rootfs.Digest([]byte("plain"))+`"`)); member(t, got, "uri") != `"os:///b.md"` ||
 		member(t, got, "proof") != `"integrity"` {
-		t.Errorf("beside what it was: %s", got)
+		t.Errorf("a name relative to the identity: %s", got)
 	}
 	if child := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"b","pid":%d}`, pid)); c.identity(pid+1) != "" {
 		t.Errorf("%s has an identity", child)
@@ -77,7 +77,7 @@ func TestIngest(t *testing.T) {
 	p.start(t)
 	c = p.dial(t)
 	if c.identity(pid) != is {
-		t.Errorf("after a restart it is %s", c.identity(pid))
+		t.Errorf("after a restart the identity is %s", c.identity(pid))
 	}
 	if again := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid)); again != hydrated || !strings.Contains(again, `"uri":"os:///a/t"`) {
 		t.Errorf("after a restart: %s, before %s", again, hydrated)
@@ -119,7 +119,7 @@ func TestIngestFailsWhole(t *testing.T) {
 	} {
 		c.refused(x.code, x.says, "Kernel.Ingest", ingestAs(pid, x.uri, x.more))
 		if got := c.identity(pid); got != is {
-			t.Fatalf("%s: it is %s", x.uri, got)
+			t.Fatalf("%s: the identity is %s", x.uri, got)
 		}
 	}
 	c.refused(404, "nowhere", "FileSystem.Hydrate", `{"uri":"lost.md"}`)
@@ -164,9 +164,9 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 		now := c.uri(pid)
 		switch {
 		case now != before && now != wanted:
-			t.Fatalf("round %d: it was %q, was to be %q, and is %q", round, before, wanted, now)
+			t.Fatalf("round %d: the identity was %q, the ingest was of %q, and now it is %q", round, before, wanted, now)
 		case was && now != wanted:
-			t.Fatalf("round %d: %q was answered, and it is %q", round, wanted, now)
+			t.Fatalf("round %d: the ingest of %q was answered, and the identity is %q", round, wanted, now)
 		case now == wanted:
 			done++
 		default:
@@ -175,12 +175,12 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 		if now != "" {
 			tools := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
 			if want := fmt.Sprintf(`"uri":"os:///t%s"`, now[len("os:///"):len("os:///")+1]); !strings.Contains(tools, want) {
-				t.Fatalf("round %d: it is %s and its content is another's: %s", round, now, tools)
+				t.Fatalf("round %d: the identity is %s, with the content of another one: %s", round, now, tools)
 			}
 		}
 		before = now
 	}
-	t.Logf("%d done, %d not", done, undone)
+	t.Logf("%d ingests completed, %d not", done, undone)
 }
 
 // TestIngestLong: content that does not fit a line is passed by reference, completely.

@@ -61,7 +61,7 @@ func TestIngestKilled(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("not reached in %d tries", tries)
+			t.Errorf("the phase was not reached in %d tries", tries)
 		})
 	}
 }
@@ -142,7 +142,7 @@ func (d *doomed) awaitAsked(path string) {
 				return
 			}
 		case <-time.After(testkit.Patience):
-			d.Fatalf("nobody asks for %s", path)
+			d.Fatalf("the server gets no request for %s", path)
 		}
 	}
 }
@@ -186,24 +186,24 @@ func (d *doomed) survived(intent, happened bool) {
 		want, tool = "os:///two.md", "os:///t2"
 	}
 	if got := c.uri(d.pid); got != want {
-		d.Errorf("it is %s, want %s", got, want)
+		d.Errorf("the identity is %s, want %s", got, want)
 	}
 	if got := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, d.pid)); !strings.Contains(got, fmt.Sprintf(`"uri":%q`, tool)) {
-		d.Errorf("its content is another's: %s", got)
+		d.Errorf("the content is of another resource: %s", got)
 	}
 	outcomes := d.outcomes()
 	if (len(outcomes) == 1) != intent || len(outcomes) > 1 {
-		d.Fatalf("its outcomes are %q", outcomes)
+		d.Fatalf("the outcomes of the ingest are %q", outcomes)
 	}
 	if intent {
 		if unknown := strings.Contains(outcomes[0], "unknown"); unknown == happened {
-			d.Errorf("its outcome is %s", outcomes[0])
+			d.Errorf("the outcome of the ingest is %s", outcomes[0])
 		}
 	}
 	for _, uri := range []string{"large.md", "two.md"} {
 		c.call("Kernel.Ingest", ingestAs(d.pid, uri, ""))
 		if got := c.uri(d.pid); got != "os:///"+uri {
-			d.Errorf("then it is %s, want %s", got, uri)
+			d.Errorf("after another ingest the identity is %s, want %s", got, uri)
 		}
 	}
 	if got := c.call("Audit.Verify", `{}`); member(d.T, got, "ok") != "true" {

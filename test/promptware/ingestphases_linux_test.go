@@ -16,7 +16,7 @@ import (
 // unread leaves the request in the socket of a stopped daemon.
 func (d *doomed) unread() bool {
 	d.life.Signal(d.T, syscall.SIGSTOP)
-	testkit.Eventually(d.T, "the daemon is to stop", func() bool {
+	testkit.Eventually(d.T, "the daemon is stopped", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.life.PID()))
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err == nil && strings.HasPrefix(state, "T")
@@ -32,7 +32,7 @@ func (d *doomed) noIntent() bool {
 	a, err := d.client.receive()
 	testkit.Must(d.T, err)
 	if a.code != 503 || !strings.Contains(a.text, "nothing was done") {
-		d.Errorf("it is told %+v", a)
+		d.Errorf("the caller got %+v", a)
 	}
 	return len(d.asked) == 0
 }
@@ -48,7 +48,7 @@ func (d *doomed) inTurn() bool {
 		d.awaitAsked("/hold")
 	}
 	d.ingest(d.web + "/v1.2.3/two.md")
-	testkit.Eventually(d.T, "the intent is to be on disk", func() bool { return d.intents() == 1 })
+	testkit.Eventually(d.T, "the intent is on disk", func() bool { return d.intents() == 1 })
 	d.dial(d.T).call("Http.Fetch", fmt.Sprintf(`{"url":%q}`, d.web+"/other"))
 	return <-d.asked == "/other" && len(d.asked) == 0
 }
@@ -57,7 +57,7 @@ func (d *doomed) fetching() bool {
 	d.ingest(d.web + "/v1.2.3/half.md")
 	d.awaitAsked("/v1.2.3/half.md")
 	if got := d.dial(d.T).uri(d.pid); got != "os:///one.md" {
-		d.Errorf("meanwhile it is %s", got)
+		d.Errorf("meanwhile the identity is %s", got)
 	}
 	return true
 }
@@ -89,10 +89,10 @@ func (d *doomed) noOutcome() bool {
 	a, err := d.client.receive()
 	testkit.Must(d.T, err)
 	if a.code == 0 {
-		d.Errorf("it is told %+v", a)
+		d.Errorf("the caller got %+v", a)
 	}
 	if got := d.dial(d.T).uri(d.pid); got != "os:///one.md" {
-		d.Errorf("though nothing says so, it is %s", got)
+		d.Errorf("without an entry of the outcome, the identity is %s", got)
 	}
 	return strings.Contains(a.text, "its outcome counts as unknown")
 }
@@ -105,7 +105,7 @@ func (d *doomed) outcome() bool {
 		testkit.Must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
 	}
 	d.ingest("two.md")
-	testkit.Eventually(d.T, "the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
+	testkit.Eventually(d.T, "the outcome is on disk", func() bool { return len(d.outcomes()) == 1 })
 	d.life.End(d.T, os.Kill)
 	for range before {
 		if _, err := d.client.receive(); err != nil {

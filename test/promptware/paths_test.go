@@ -53,7 +53,7 @@ func TestModuleGetsNothing(t *testing.T) {
 	p.module(t, "probe", probe)
 	p.start(t)
 	if got := p.dial(t).call("Syscall.Call", `{"syscall":"os/probe"}`); got != `"probe"` {
-		t.Errorf("it got %s", got)
+		t.Errorf("the module got %s", got)
 	}
 }
 

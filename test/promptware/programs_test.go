@@ -32,7 +32,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	call := func(name string) string { return fmt.Sprintf(`{"syscall":"os/%s"}`, name) }
 	pid := c.agent("")
 	if got := c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"os/who","pid":%d}`, pid)); got != fmt.Sprintf(`["%d","a0"]`, pid) {
-		t.Errorf("it ran as %s", got)
+		t.Errorf("the program ran as %s", got)
 	}
 	c.refused(502, "1000000", "Syscall.Call", call("flood"))
 	c.refused(502, "the tool failed", "Syscall.Call", call("fail"))
@@ -57,7 +57,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	output, err := os.ReadFile(p.Path("output"))
 	testkit.Must(t, err)
 	if !strings.Contains(string(output), "oops") {
-		t.Error("what a tool said when it failed is not in the log")
+		t.Error("the error output of a failed tool is not in the log")
 	}
 
 	hurried := newPlace(t, "[tools]\nprograms = true\ntime = \"2s\"\n", nil)

@@ -150,9 +150,9 @@ func TestOthersAreServedBesideATool(t *testing.T) {
 	t.Logf("alone, a Ping and a Memory.Set take %s", spread(rounds()))
 	testkit.Must(t, c.send("Syscall.Call", `{"syscall":"os/endless"}`))
 	testkit.Eventually(t, "the tool is called", func() bool { return len(p.entries(t, `"syscall":"os/endless"`)) > 0 })
-	t.Logf("beside it they take %s", spread(rounds()))
+	t.Logf("during the tool's call they take %s", spread(rounds()))
 	if ended := p.entries(t, `"uri":"os:///endless"`); len(ended) > 0 {
-		t.Errorf("the tool has ended meanwhile: %s", ended)
+		t.Errorf("the tool has ended before the measurement: %s", ended)
 	}
 	testkit.Must(t, c.Conn.Close()) // it also ends the tool
 }

@@ -52,7 +52,7 @@ func (k *kernel) bench(t *testing.T, w work, duration time.Duration) side {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if r.Connections != w.connections || r.Outstanding != w.pipeline || r.Kernel.PerSecond <= 0 {
-		t.Fatalf("%s is not the load that Redis gets: %s", w.name, out)
+		t.Fatalf("%s differs from the load that Redis gets: %s", w.name, out)
 	}
 	microseconds := func(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }
 	return side{r.Kernel.PerSecond, microseconds(r.Kernel.P50), microseconds(r.Kernel.P99)}

@@ -248,7 +248,7 @@ func TestReplayProperty(t *testing.T) {
 			answer, _, err := w.do("Message.Replay", fmt.Sprintf(`{"until_seq":%d,%s}`, s.seq, s.question))
 			if s.ask == "Memory.Get" && s.answer == "" {
 				if !errors.Is(err, fault.MemoryNotFound) {
-					rt.Fatalf("%s %s said nothing at %d, a replay %s, %v", s.ask, s.data, s.seq, answer, err)
+					rt.Fatalf("%s %s had no answer at %d, a replay %s, %v", s.ask, s.data, s.seq, answer, err)
 				}
 				continue
 			}
@@ -256,7 +256,7 @@ func TestReplayProperty(t *testing.T) {
 				rt.Fatalf("replay of %+v: %v", s, err)
 			}
 			if again := member(answer, s.member); !tells(s.member, s.answer, again) {
-				rt.Fatalf("%s %s said at %d\n%s, a replay\n%s", s.ask, s.data, s.seq, s.answer, answer)
+				rt.Fatalf("%s %s was answered at %d with\n%s, a replay with\n%s", s.ask, s.data, s.seq, s.answer, answer)
 			}
 		}
 	})

@@ -114,7 +114,7 @@ func TestUndoBesideWriters(t *testing.T) {
 			}
 			at, _ := w.must(t, "Message.Replay", fmt.Sprintf(`{"until_seq":%d,"key":%q}`, by-1, key))
 			if !strings.HasSuffix(string(at), `"value":"changed"}`) {
-				t.Errorf("round %d: an undo has taken back another's value: %s", round, at)
+				t.Errorf("round %d: the undo has replaced the value of another writer: %s", round, at)
 			}
 		}
 	}
@@ -170,10 +170,10 @@ func TestAgentLooksBack(t *testing.T) {
 	}
 	key := fmt.Sprintf(`{"until_seq":%d,"key":"a"}`, seq)
 	if said, err := ask("Message.Replay", key); err != nil || !strings.HasSuffix(said, `"value":1}`) {
-		t.Errorf("its key: %s, %v", said, err)
+		t.Errorf("the agent's key: %s, %v", said, err)
 	}
 	if said, err := ask("Message.Replay", fmt.Sprintf(`{"until_seq":%d,"pid":1}`, seq)); err != nil || !strings.Contains(said, `"agent_id":"a1"`) || strings.Contains(said, `"token"`) {
-		t.Errorf("itself: %s, %v; it may not read its token now", said, err)
+		t.Errorf("the agent itself: %s, %v, want no token, which it may not read now", said, err)
 	}
 	for data, id := range map[string]fault.ID{
 		fmt.Sprintf(`{"until_seq":%d}`, seq):           fault.CapabilityOperatorOnly,
@@ -185,11 +185,11 @@ func TestAgentLooksBack(t *testing.T) {
 		}
 	}
 	if _, err := ask("Message.Undo", fmt.Sprintf(`{"seq":%d}`, seq)); !errors.Is(err, fault.CapabilityOperatorOnly) {
-		t.Errorf("its undo: %v", err)
+		t.Errorf("an undo by the agent: %v", err)
 	}
 	w.must(t, "Capability.Grant", `{"pid":1,"allowed_syscalls":["Memory.List","Message.Replay"]}`)
 	if said, err := ask("Message.Replay", key); !errors.Is(err, fault.CapabilityDenied) {
-		t.Errorf("a value that it may not read any more: %s, %v", said, err)
+		t.Errorf("a value that the agent may no longer read: %s, %v", said, err)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestConsoleOpens(t *testing.T) {
 	}
 	c.end(t)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("the file is left: %v", err)
+		t.Errorf("the file was not removed: %v", err)
 	}
 	p.pwos(t, "shutdown")
 }

@@ -99,7 +99,7 @@ func TestOutputClosed(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, out.Close())
 	if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
-		t.Errorf("%v, stderr %q, want a quiet end", err, stderr.String())
+		t.Errorf("%v, stderr %q, want no error and an empty stderr", err, stderr.String())
 	}
 	p.pwos(t, "shutdown")
 }

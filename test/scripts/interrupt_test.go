@@ -109,12 +109,12 @@ func TestInterruptOfBench(t *testing.T) {
 				t.Errorf("exit status %d, want %d:\n%s", status, want, said.String())
 			}
 			if err := kernel.Signal(syscall.Signal(0)); err == nil {
-				t.Error("its kernel runs on")
+				t.Error("the kernel of the measurement still runs")
 			}
 			left, err := os.ReadDir(p.Dir)
 			testkit.Must(t, err)
 			if len(left) > 0 {
-				t.Errorf("it has left %v", left)
+				t.Errorf("the measurement has left files: %v", left)
 			}
 		})
 	}

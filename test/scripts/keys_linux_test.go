@@ -288,7 +288,7 @@ func TestRunCtrlC(t *testing.T) {
 	s.press(t, ctrlC)
 	s.leave(t, 130)
 	if out := p.pwos(t, "ps"); out != "" {
-		t.Errorf("something is left: %s", out)
+		t.Errorf("processes of the agent are left: %s", out)
 	}
 	p.pwos(t, "shutdown")
 }

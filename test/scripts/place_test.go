@@ -180,9 +180,9 @@ func TestLeave(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if err := p.leave(work); err == nil || !strings.Contains(err.Error(), "a kernel was left running in "+runtimeDir) {
-		t.Errorf("a kernel below the work directory: %v", err)
+		t.Errorf("the end of a kernel below the work directory: %v", err)
 	}
 	if err := killIn(runtimeDir); !errors.Is(err, errNoKernel) {
-		t.Errorf("it still runs: %v", err)
+		t.Errorf("the kernel still runs: %v", err)
 	}
 }

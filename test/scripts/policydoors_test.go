@@ -143,10 +143,10 @@ func TestPolicyAtEveryDoor(t *testing.T) {
 			before := len(p.decided(t))
 			says := d.call(t, p, c)
 			if !strings.Contains(strings.ReplaceAll(says, `\`, ""), fmt.Sprintf(`the rule "%s" forbids this %s`, c.rule, c.typ)) || !strings.Contains(says, c.fix) {
-				t.Errorf("%s, %s: the agent is told\n%s\nwant the rule %s and its fix", d.name, kind, says, c.rule)
+				t.Errorf("%s, %s: the agent got\n%s\nwant the rule %s and its fix", d.name, kind, says, c.rule)
 			}
 			if strings.Contains(says, ".cedar") {
-				t.Errorf("%s, %s: the agent is told where the rule stands: %s", d.name, kind, says)
+				t.Errorf("%s, %s: the agent's error has the place of the rule: %s", d.name, kind, says)
 			}
 			entries := p.decided(t)[before:]
 			if len(entries) != 1 || entries[0] != (decision{d.name, c.typ, c.rule, shown.Hash}) {

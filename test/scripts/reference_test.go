@@ -41,7 +41,7 @@ func TestReferenceClient(t *testing.T) {
 		} {
 			got, err := exchange(filepath.Join(dir, socket), tt.says)
 			if err != nil || !regexp.MustCompile(tt.hears).MatchString(got) {
-				t.Errorf("%s on %s: %v, it heard\n%s", name, socket, err, got)
+				t.Errorf("%s on %s: %v, the client received\n%s", name, socket, err, got)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("exit status %d", got)
 	}
 	if after := s.Settings(); after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
-		t.Errorf("the terminal is left as %+v, was %+v", after, usual)
+		t.Errorf("the terminal's settings are %+v, were %+v", after, usual)
 	}
 	testkit.Must(t, p.kill())
 }
@@ -148,7 +148,7 @@ func TestTerminalOfLostKernel(t *testing.T) {
 		t.Errorf("exit status %d", got)
 	}
 	if after := s.Settings(); after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
-		t.Errorf("the terminal is left as %+v, was %+v", after, before)
+		t.Errorf("the terminal's settings are %+v, were %+v", after, before)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestTerminalHangsUp(t *testing.T) {
 					break
 				}
 				if time.Now().After(limit) {
-					t.Fatal("the program goes on")
+					t.Fatal("the program still runs")
 				}
 			}
 			testkit.Must(t, p.kill())

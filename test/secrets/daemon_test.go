@@ -84,7 +84,7 @@ func (c *client) finish() [][]byte {
 	testkit.Must(c.t, c.conn.CloseWrite())
 	<-c.done
 	if len(c.read) == 0 {
-		c.t.Fatal("not even a prologue")
+		c.t.Fatal("the daemon sent no prologue")
 	}
 	return c.read[1:]
 }

@@ -50,7 +50,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		c.write(line)
 	}
 	if answers := c.finish(); len(answers) != 2 || !bytes.Contains(bytes.Join(answers, nil), []byte(`"child_pid":1`)) {
-		t.Fatalf("the world is not made: %s", answers)
+		t.Fatalf("the processes for the test were not spawned: %s", answers)
 	}
 
 	used, answered := 0, make(map[string]int)
@@ -117,7 +117,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	control := newSearch()
 	control.add(decoy)
 	if !found(t, p, control) {
-		t.Error("what was kept on purpose is not found: the search is blind")
+		t.Error("the search does not find a text that is in the journal by design")
 	}
 	if dump := []byte(testkit.ReadFile(t, p.Path("output"))); !bytes.Contains(dump, []byte("SIGQUIT")) || !bytes.Contains(dump, []byte("goroutine 1 ")) {
 		t.Errorf("there is no dump in %d bytes of output", len(dump))

@@ -355,12 +355,12 @@ func (o *oracle) event(conn string, m *schema.Message, disk *faultfs.Disk) error
 			}
 		}
 		if !o.faulted {
-			return fmt.Errorf("%s is subscribed no longer: %s", conn, m.Data)
+			return fmt.Errorf("the subscription of %s has ended: %s", conn, m.Data)
 		}
 	case "Audit.Unsubscribed":
 		w := o.watches[conn]
 		if w.over = true; !w.barred && !o.faulted {
-			return fmt.Errorf("%s is subscribed no longer: %s", conn, m.Data)
+			return fmt.Errorf("the subscription of %s has ended: %s", conn, m.Data)
 		}
 	}
 	return nil
@@ -383,7 +383,7 @@ func (o *oracle) recorded(conn string, m *schema.Message, disk *faultfs.Disk) er
 		return fmt.Errorf("%s is pushed entry %s, want %+v", conn, m.Data, next)
 	}
 	if row.Type != next.typ || row.PID != next.pid || row.Success != (next.outcome.Err == nil) {
-		return fmt.Errorf("%s is pushed %s, the journal says otherwise", conn, m.Data)
+		return fmt.Errorf("%s is pushed %s, which differs from the journal", conn, m.Data)
 	}
 	w.next = row.Seq + 1
 	if err := o.revealed(row.Seq, disk); err != nil {
@@ -440,10 +440,10 @@ func (o *oracle) quiescent(clients []*client) error {
 	for pid := range int64(len(o.Procs) + 1) {
 		b := o.boxOf(pid)
 		if !live[b.Follower] || slices.ContainsFunc(b.Letters, func(l *model.Letter) bool { return !live[l.Conn] }) {
-			return fmt.Errorf("mailbox of %d: a connection that has ended keeps what it had of it", pid)
+			return fmt.Errorf("mailbox of %d: a connection that has ended still follows it, or has messages of it in flight", pid)
 		}
 		if b.Follower != "" && len(o.Readable(b, nil)) > 0 {
-			return fmt.Errorf("mailbox of %d: %s, which follows it, was not pushed all that is there", pid, b.Follower)
+			return fmt.Errorf("mailbox of %d: %s, which follows it, was not pushed all messages", pid, b.Follower)
 		}
 	}
 	return nil
@@ -470,7 +470,7 @@ func (o *oracle) overslept(clients []*client) error {
 			who = *in.PID
 		}
 		if len(o.Readable(o.boxOf(who), in.Intent)) > 0 {
-			return fmt.Errorf("client %d waits with %s for mail that is there", c.number, c.waits())
+			return fmt.Errorf("client %d waits with %s although matching mail is in the mailbox", c.number, c.waits())
 		}
 	}
 	return nil

@@ -193,7 +193,7 @@ func (o *oracle) fetched(e *entry, m *schema.Message) error {
 		}
 	case e.outcome.Err != nil:
 	case key != "" && first != nil && !first.free:
-		return fmt.Errorf("begins what entry %d has begun under the same key", first.seq)
+		return fmt.Errorf("begins the effect again that entry %d has begun under the same key", first.seq)
 	default:
 		o.open[e.seq], o.entries[e.seq-1].hidden = e, true
 		if e.id = m.Meta.ID; key != "" {
@@ -230,7 +230,7 @@ func (o *oracle) ends(e *entry, m *schema.Message) error {
 	case done == nil || !done.ended:
 		return errors.New("ends an effect that has not ended")
 	case (done.err == nil) != (e.outcome.Err == nil) || done.err == nil && !bytes.Equal(done.data, e.outcome.Data):
-		return fmt.Errorf("the runner returned %s, %w", done.data, done.err)
+		return fmt.Errorf("the runner returned another outcome: %s, %w", done.data, done.err)
 	}
 	return nil
 }

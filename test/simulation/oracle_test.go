@@ -241,7 +241,7 @@ func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 		}
 	}
 	if (q.kind == schema.KindReply) != (e.outcome.Err == nil) {
-		return fmt.Errorf("%s %s was answered %s; entry %d says otherwise", q.typ, q.id, q.data, e.seq)
+		return fmt.Errorf("%s %s was answered %s; entry %d differs", q.typ, q.id, q.data, e.seq)
 	}
 	switch {
 	case q.kind == schema.KindError:

@@ -114,13 +114,13 @@ func TestShrinks(t *testing.T) {
 		_, step, err = simulate(t, s, nil)
 	}
 	if err == nil {
-		t.Fatal("the fault was not found")
+		t.Fatal("the planted fault was not found")
 	}
 	s.steps = step
 	small := shrink(t, failure{s, err})
 	t.Logf("%s\nshrunk from %d steps: %v", &small.scenario, step, small.err)
 	if small.steps > step || small.clients > s.clients || len(small.without) < 5 {
-		t.Errorf("%s is what is left of %s", &small.scenario, &s)
+		t.Errorf("%s was shrunk from %s", &small.scenario, &s)
 	}
 	var traces []string
 	for range 2 {
@@ -131,6 +131,6 @@ func TestShrinks(t *testing.T) {
 		traces = append(traces, trace)
 	}
 	if traces[0] != traces[1] {
-		t.Error("two runs of what is left differ")
+		t.Error("two runs of the shrunk scenario differ")
 	}
 }

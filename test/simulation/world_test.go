@@ -434,7 +434,7 @@ func (w *world) check() {
 	if w.err == nil && !w.alive() {
 		hit := w.files.Hit()
 		if w.fault(faultfs.Fault{}); !w.ends {
-			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; what has is %q", hit))
+			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; the failed operation is %q", hit))
 			return
 		}
 		if w.r.IntN(2) == 0 {

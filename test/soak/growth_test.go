@@ -38,10 +38,10 @@ func TestGrowth(t *testing.T) {
 			took := each
 			grow(t, p, growth{line: func(c *conn, _ int) { g.undo(c) }}, 0, 1)
 			each = (p.quiet(t, p.read(t)).heap - before) / int64(n-n/10)
-			t.Logf("%s: %d bytes each, %d when taken away", g.what, took, each)
+			t.Logf("%s: %d bytes each, %d after removal", g.what, took, each)
 		}
 		if g.most > 0 && each > g.most+noise/int64(n) {
-			t.Errorf("%s: %d bytes each stay, want at most %d", g.what, each, g.most)
+			t.Errorf("%s: %d bytes each remain, want at most %d", g.what, each, g.most)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (p *place) indexing(t *testing.T) {
 			return
 		}
 		if time.Now().After(limit) {
-			t.Fatal("the index took nothing in")
+			t.Fatal("the index has indexed no entry")
 		}
 	}
 }

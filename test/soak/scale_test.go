@@ -74,7 +74,7 @@ func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	t.Helper()
 	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Output())
 	if match == nil {
-		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Output())
+		t.Fatalf("the log does not mention the journal:\n%s", d.Output())
 	}
 	if _, err := fmt.Sscan(match[1]+" "+match[2], &entries, &replayed); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func (p *place) remove(t *testing.T, pattern string) {
 	t.Helper()
 	names, err := filepath.Glob(p.Path(pattern))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("nothing is called %s: %v", pattern, err)
+		t.Fatalf("no file matches %s: %v", pattern, err)
 	}
 	for _, name := range names {
 		testkit.Must(t, os.RemoveAll(name))

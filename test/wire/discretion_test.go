@@ -65,6 +65,6 @@ func TestErrorsRepeatNoValue(t *testing.T) {
 		}
 	}
 	if errors < 100 {
-		t.Errorf("%d errors: the values were not looked at", errors)
+		t.Errorf("only %d errors: the test does not cover the values", errors)
 	}
 }

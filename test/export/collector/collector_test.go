@@ -169,7 +169,7 @@ func TestKilled(t *testing.T) {
 		select { // any moment is suitable, for example that of the first records
 		case <-r.came:
 		case <-time.After(time.Minute):
-			t.Fatal("nothing came")
+			t.Fatal("no record arrived")
 		}
 		must(t, c.Process.Kill())
 		_ = c.Wait() // it was killed
