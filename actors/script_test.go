@@ -23,10 +23,10 @@ import (
 )
 
 // TestScripts runs the files of testdata, in fake time. Each line after "run" is a step; what a few steps show is compared with
-// what follows "----", and replaces it with -rewrite. After each step nothing moves any more, and the answers that have
-// arrived are shown. The steps:
+// what follows "----", and replaces it with -rewrite. Each step ends when all goroutines wait, and shows the answers that have
+// arrived. The steps:
 //
-//	kernel [RESERVE]           starts a kernel of books on an empty disk, whose journal keeps so many bytes in reserve
+//	kernel [RESERVE]           starts a kernel of books on an empty disk, whose journal has a reserve of that many bytes
 //	CONNECTION: FRAME, …       sends frames together; frame lists them
 //	hold-fsyncs, let-fsyncs    keeps the fsyncs of entries from ending; lets them end
 //	let-fsync                  lets one fsync end
@@ -37,7 +37,7 @@ import (
 //	fault N [ERRNO] [short] [lies]
 //	                           fails the N-th operation on a file from now on; see faultfs.Fault
 //	hit                        shows which operation that was
-//	fill                       leaves no room on the disk but the journal's reserve
+//	fill                       leaves no room on the disk except for the journal's reserve
 //	journal                    shows the calls in the journal
 //	start                      shows the state that a start makes of the journal
 //	power-cut                  shows it without what was not synced
@@ -79,7 +79,7 @@ type script struct {
 	writes chan struct{} // closed by let-writes
 }
 
-// step takes a step, and returns what it shows beside the answers.
+// step takes a step, and returns its output other than the answers.
 func (s *script) step(word, rest string) string {
 	if name, ok := strings.CutSuffix(word, ":"); ok {
 		var frames []string
@@ -142,7 +142,7 @@ func (s *script) step(word, rest string) string {
 	return ""
 }
 
-// fault is the fault that the words say.
+// fault parses a fault.
 func (s *script) fault(words []string) (f faultfs.Fault) {
 	for _, word := range words {
 		switch word {

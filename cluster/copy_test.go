@@ -234,7 +234,7 @@ func TestRefill(t *testing.T) {
 func filled(t *testing.T, m *member, last uint64) {
 	t.Helper()
 	testkit.Eventually(t, "the stream is filled again", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // what was asked of a bus that ends has no answer
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a bus that ends answers no request
 		defer cancel()
 		r, err := cluster.Verify(ctx, m.js, "alpha", []access.PublicKey{m.key.Key()}, nil)
 		return err == nil && r.Head.Seq == last
@@ -256,8 +256,8 @@ func (s *scribe) redact(seq uint64) {
 	testkit.Must(s.t, w.Commit(by, s.key, 1))
 }
 
-// A bus whose disk is older than an entry that was redacted since does not get its rewritten line, which would not fit the chain. It has what
-// comes before, which is in order, and the rest once it has the lost entry again.
+// A bus restarts with a disk that is older than an entry that was redacted meanwhile. It does not get the rewritten line, which would
+// break the chain: it has the valid entries before that one, and gets the rest when it has the lost entry again.
 func TestRefillRedacted(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -164,8 +164,8 @@ func TestQuorumIsTold(t *testing.T) {
 	}
 }
 
-// TestSentWhileSynced: a copy in quorum mode sends entries while they are synced, and goes on with them. What a power cut then
-// takes from the journal is fetched at the next start.
+// TestSentWhileSynced: a copy in quorum mode sends entries while they are synced, and continues to send
+// later ones. Entries that a power cut then removes from the journal are fetched at the next start.
 func TestSentWhileSynced(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The session shows what it is meant to: both dialects, and each way a frame can end.
+// The session shows both dialects, and each way in which a frame can end.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -38,7 +38,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// One caption a frame: a line more or less would shift all that follow.
+// There is one caption for each frame: one line more or less would shift all later ones.
 func TestCaptions(t *testing.T) {
 	t.Parallel()
 	frames := examples.Session()

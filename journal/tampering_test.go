@@ -17,25 +17,25 @@ import (
 
 // TestTampering runs the files of testdata. A case is "tamper", lines that change a good journal, and the result: what
 // verify finds, and what a start does. With -rewrite it records the result instead. The good journal is signedJournal, or,
-// with the argument unsynced, the one of that name. A LINE is an entry's, as 12, or checkpoints:3; a FILE is head, checkpoints
-// or, as 10.ndjson, a segment. The changes:
+// with the argument unsynced, the one of that name. A LINE is that of an entry, such as 12, or checkpoints:3; a FILE is head, checkpoints
+// or a segment, such as 10.ndjson. The changes:
 //
 //	edit LINE OLD NEW     replaces words of a line, and leaves its hash
 //	swap ENTRY            swaps it with the next
 //	copy LINE BEFORE      repeats a line before another
-//	cut FILE LENGTH       leaves so many bytes; as a negative number, removes so many
+//	cut FILE LENGTH       keeps LENGTH bytes; if it is negative, removes that many
 //	zero FILE FROM [TO]   puts NULs there; a negative number is from the end
 //	append FILE "TEXT"    makes the file if there is none
 //	rename FILE FILE
 //	remove LINE|FILE
 //	remove-after LINE     removes all entries, or checkpoints, after it
-//	take LINE|FILE        takes it from a journal that is as good
-//	rebuild ENTRY         makes the chain whole again from there on, without the key
-//	continue N            has a kernel without the key append entries, in spite of the checkpoints
-//	sign N                has one checkpoint, of another key, in place of all
+//	take LINE|FILE        replaces it with that of another valid journal
+//	rebuild ENTRY         makes the chain valid again from there on, without the key
+//	continue N            lets a kernel without the key append entries, despite the checkpoints
+//	sign N                replaces all checkpoints with one of another key
 //
-// Further arguments: key=N is the key with which the kernel starts; limits shows what verify cannot see, and what it finds
-// with the last good checkpoint, kept outside.
+// Further arguments: key=N is the key with which the kernel starts; limits shows what verify cannot detect, and what it finds
+// with the last good checkpoint kept outside.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

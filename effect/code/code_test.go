@@ -225,7 +225,7 @@ export const handler = () => {
 	}
 }
 
-// TestWorkerIsKilled: a worker that is killed between calls is replaced, and one that is killed in a call is its caller's one error.
+// TestWorkerIsKilled: a worker that is killed between calls is replaced, and if one is killed during a call, its caller gets one error.
 func TestWorkerIsKilled(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{Time: time.Minute})
@@ -259,7 +259,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// kill kills the workers that are there from outside.
+// kill kills the running workers, as another process would.
 func (p place) kill(t *testing.T) {
 	t.Helper()
 	for _, one := range p.host.Processes() {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// shell is a kernel that has jobs alone. What else is called, call answers.
+// shell is a kernel with jobs only. Calls of other domains are answered by the field call.
 type shell struct {
 	t    *testing.T
 	call func(ctx context.Context, caller kernel.Caller, m schema.Message) ([]byte, error)
@@ -30,7 +30,7 @@ type shell struct {
 	mu      sync.Mutex
 	jobs    *job.Domain
 	journal domaintest.Journal
-	refuses int // so many commands of the kernel's own, as on a full disk
+	refuses int // number of the kernel's own commands that fail, as on a full disk
 }
 
 func (s *shell) DoOwn(request schema.Request, _, _ string) ([]byte, error) {
@@ -72,7 +72,7 @@ func (s *shell) start(pid int64, data string) {
 	}
 }
 
-// status is the job's, with the id of its error.
+// status returns the status of a job, with the id of its error.
 func (s *shell) status(label string) string {
 	s.t.Helper()
 	s.mu.Lock()
@@ -100,8 +100,8 @@ func test(t *testing.T, run func(s *shell)) {
 	synctest.Test(t, func(t *testing.T) { run(&shell{t: t, jobs: job.New(nil)}) })
 }
 
-// TestGoesOn: a run that the end of a kernel has cut off is made again under its key by the next one, and the outcome of an effect is
-// unknown then.
+// TestGoesOn: a run that the end of a kernel has interrupted is repeated under its key by the next kernel; the outcome of an
+// interrupted effect is unknown.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	test(t, func(s *shell) {
@@ -156,7 +156,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestTurns: of the jobs of one process so many run at a time, and those of another do not wait for them.
+// TestTurns: a limited number of jobs of one process run at the same time, and jobs of another process do not wait for them.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	test(t, func(s *shell) {

@@ -29,7 +29,7 @@ func question() *approval.Approval {
 	return a
 }
 
-// TestNotify: the command gets each question as a line of JSON, and is told where the kernel is. It does not outlive the kernel.
+// TestNotify: the command gets each question as a line of JSON, and the place of the kernel. It does not outlive the kernel.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	told := pipe(t, testkit.Dir(t))
@@ -52,7 +52,7 @@ func TestNotifyFails(t *testing.T) {
 	}
 	n.Close()
 	n = notify.New([]string{"sleep", "1000"}, "", slog.New(slog.NewTextHandler(logged, nil)))
-	for range 300 { // more than wait for a run
+	for range 300 { // more than can be queued
 		n.Raised(question())
 	}
 	if line := <-logged; !strings.Contains(line, "too many questions") {

@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/effect/oauth"
 )
 
-// TestParse: a secret is whatever somebody has sealed, and need not be a login, or JSON.
+// TestParse: a sealed secret may be any text, not only a login or JSON.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const login = `{"client_id":"c","access":"a"`

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTempDir: TMPDIR is a directory that other tests leave alone while it is in use, and remove when its process was killed. Its end fails
-// when a file is left in it. It runs by itself, because it sets TMPDIR.
+// TestTempDir: TMPDIR is a directory that other tests do not remove while it is in use, and remove after its process was killed. If a file
+// is left in it, its end is an error. The test does not run in parallel, because it sets TMPDIR.
 func TestTempDir(t *testing.T) {
 	before, set := os.LookupEnv("TMPDIR")
 	t.Cleanup(func() {

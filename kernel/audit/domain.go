@@ -1,4 +1,4 @@
-// Package audit implements the syscalls about the record of all calls. The record is the journal, which the shell
+// Package audit implements the syscalls about the audit log. Its entries are those of the journal, which the shell
 // writes: this domain has no state, and reads the journal through a view.
 package audit
 

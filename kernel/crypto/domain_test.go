@@ -149,7 +149,7 @@ func TestHasNoState(t *testing.T) {
 	}
 }
 
-// TestSecretsAreTagged: the record keeps neither the text to seal, nor a value that did not open. It keeps the aad
+// TestSecretsAreTagged: the journal keeps neither the text to seal, nor a value that did not open. It keeps the aad
 // and sealed values.
 func TestSecretsAreTagged(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (k *Keys) SetRoom(bytes int) { k.most = bytes }
 
 // Claim returns the first outcome of the call's key if the key was used before; otherwise it claims
 // the key for this call. Another body under the same key is a conflict. A command with a member
-// that is withheld entirely from the record has no key, since after a restart the journal could
+// that is withheld entirely from the journal has no key, since after a restart the journal could
 // neither compare its body nor repeat its answer; it runs each time. If only a part of a member is
 // withheld, such as a header, calls that differ in nothing else are the same. If there is no room
 // for another key, none is claimed.

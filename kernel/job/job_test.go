@@ -125,7 +125,7 @@ func TestOnce(t *testing.T) {
 	s.check()
 }
 
-// TestPeriod: the next run is at the next of the job's times, however long a run takes and the kernel is down.
+// TestPeriod: the next run is at the next of the job's times, however long a run takes or the kernel is down.
 func TestPeriod(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -253,7 +253,7 @@ func request(data string) (*kernel.Call, *fault.Fault) {
 	return &kernel.Call{Message: m, Syscall: row, Input: in}, err
 }
 
-// TestBounds: an agent may have so many active jobs, and so many ended ones, of which the oldest are forgotten.
+// TestBounds: the numbers of active and of ended jobs of an agent are bounded; the oldest ended ones are forgotten.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -113,7 +113,7 @@ func TestAdoptFails(t *testing.T) {
 	}
 }
 
-// TestContextsAreLetGo: a content is kept once for all processes that have adopted it, until the last of them ends.
+// TestContextsAreLetGo: an adopted content is kept once for all processes that have adopted it, and released when the last one ends.
 func TestContextsAreLetGo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -66,7 +66,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestJournal checks that a fault that is decoded from its record can be sent in either dialect and matched by its id.
+// TestJournal checks that a fault that is decoded from its entry can be sent in either dialect and matched by its id.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	for _, f := range []*fault.Fault{

@@ -24,7 +24,7 @@ func stamped(t *testing.T, version string) string {
 
 // TestUpgrade replaces the programs of a cluster by those of another version, as docs/operations.md says, while clients set and get: each
 // node of the bus, the standby, and the leader, which hands over. The oracle finds every acknowledged set at the end. Meanwhile clients
-// may be refused, or not be answered: then they try again, as they have to.
+// may be refused, or get no answer: then they try again.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PWOS_LONG") != "1" {
@@ -94,14 +94,15 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// complete reports whether "pwos cluster nodes" says that every node has all, which an upgrade waits for before it goes on.
+// complete reports whether "pwos cluster nodes" says that every node has all entries, for which an upgrade waits
+// before its next step.
 func (r *rig) complete() bool {
 	r.t.Helper()
 	code, out := r.pwos(r.leader(), "cluster", "nodes")
 	return code == 0 && strings.Count(out, `"state":"current"`) == len(r.nodes)
 }
 
-// versions wants every program that runs to be of a version.
+// versions checks that every running program has a version.
 func (r *rig) versions(want string) {
 	t := r.t
 	t.Helper()

@@ -44,7 +44,7 @@ func ask[In, Out any](a *asker, at dialer, row schema.Callable[In, Out], in *In)
 	return testkit.Value(client.Call(a.ctx, c, row, in))(a.t)
 }
 
-// spawned is what answers a spawn.
+// spawned is the answer to a spawn.
 type spawned struct {
 	pid int64
 	err error
@@ -69,7 +69,7 @@ func (a *asker) spawn(as int64, name string) <-chan spawned {
 	return made
 }
 
-// outcome is that of a spawn, which is made again while it waits for an approval.
+// outcome returns the outcome of a spawn, which is repeated while it waits for an approval.
 func (a *asker) outcome(made <-chan spawned, as int64, name string) spawned {
 	a.t.Helper()
 	out := testkit.Receive(a.t, made, "the outcome of "+name)

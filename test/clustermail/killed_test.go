@@ -98,7 +98,8 @@ func (w *writer) write(ctx context.Context, alpha dialer, to int64, n int) error
 	return nil
 }
 
-// send makes the call until it is answered. An outcome that the kernel does not know is one: it sends the message on by itself.
+// send makes the call until it is answered. An unknown outcome counts as an answer: the kernel itself sends
+// the message again.
 func (w *writer) send(ctx context.Context, alpha dialer, data []byte) (string, error) {
 	m := schema.Message{Kind: schema.KindCommand, Type: schema.SyscallSendMsg.Type, Data: data}
 	m.Meta.IdempotencyKey = fmt.Sprintf("m-%d", w.next)
@@ -127,7 +128,7 @@ func (w *writer) send(ctx context.Context, alpha dialer, data []byte) (string, e
 	return "", ctx.Err()
 }
 
-// read takes messages of beta until all that were written are there, in the order of each sender.
+// read receives messages at beta until all written ones have arrived, in the order of each sender.
 func read(ctx context.Context, beta dialer, pid int64, writers []*writer, seen map[int64]int) error {
 	for {
 		left := 0
@@ -333,7 +334,7 @@ func TestSpawnKilled(t *testing.T) {
 	t.Logf("%d rounds: %d processes", rounds, children)
 }
 
-// spawnAndEnd spawns a process at beta, and ends it if so wished.
+// spawnAndEnd spawns a process at beta, and ends it if end is true.
 func spawnAndEnd(ctx context.Context, alpha dialer, name string, end bool) (int64, error) {
 	data, err := schema.SyscallSpawn.Encode(&schema.SpawnInput{ChildAgentID: name, Kernel: new("beta")})
 	if err != nil {

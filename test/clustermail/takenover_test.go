@@ -18,9 +18,10 @@ func (s *site) recorded(t *testing.T, typ string) int {
 	return strings.Count(s.place.Journal(t), `"type":"`+typ+`"`)
 }
 
-// TestMailTakenOver: the numbers of messages and calls between kernels go on over a take-over. A message that the receiving kernel has taken, while
-// the sending one was lost before it knew that, is sent again by the host that takes over, and not taken again; those behind it arrive in
-// order. A spawn is done once, and has its outcome. The same if both are lost, and the receiving kernel is taken over.
+// TestMailTakenOver: the numbers of messages and calls between kernels continue after a take-over. The receiving kernel has accepted a message,
+// and the sending host is killed before it has the outcome: the host that takes over sends the message again, and it is not accepted twice;
+// later messages arrive in order. A spawn is done once, and has its outcome. The same if both hosts are killed, and the receiving kernel is
+// taken over.
 func TestMailTakenOver(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*testkit.Patience)
@@ -48,7 +49,7 @@ func TestMailTakenOver(t *testing.T) {
 			t.Fatalf("%d messages came twice: %+v", len(more), more)
 		}
 	}
-	// lose has messages and a spawn wait at a host, which is killed while beta is stopped. Then beta does what it was sent.
+	// lose has messages and a spawn wait at a host, which is killed while beta is stopped. Then beta handles them.
 	lose := func(sender *site, child string) {
 		t.Helper()
 		taken := beta.recorded(t, "Ipc.Accept")

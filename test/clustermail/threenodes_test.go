@@ -51,7 +51,7 @@ func freePort(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// onBus calls do with a connection of its own to a bus, until it succeeds: while nodes elect a leader, they answer no request.
+// onBus calls do with a separate connection to a bus until it succeeds, since nodes answer no request while they elect a leader.
 func onBus(t *testing.T, o cluster.Options, what string, do func(context.Context, cluster.Streams) error) {
 	t.Helper()
 	conn, js, err := cluster.Dial(testkit.Context(t), o)
@@ -64,9 +64,9 @@ func onBus(t *testing.T, o cluster.Options, what string, do func(context.Context
 	})
 }
 
-// TestThreeNodes: messages and processes go through a bus of three nodes with TLS, of which the one that leads the stream of the
-// sender is killed, with PWOS_LONG=1 ten times: each message arrives once, in order. At the end the copies of both journals are whole, and the
-// lease is held. In between, the sender is connected to the node that leads its stream.
+// TestThreeNodes: messages and processes go through a bus of three nodes with TLS, and the node that leads the
+// sender's stream is killed, with PWOS_LONG=1 ten times: each message arrives once, in order. At the end the copies of both journals are
+// complete, and the lease is held. Before each kill, the sender is connected to the node that leads its stream.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*testkit.Patience)

@@ -72,7 +72,7 @@ func (n *node) status() *schema.ClusterStatusOutput {
 	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.ClusterStatus, &schema.ClusterStatusInput{}))(n.t)
 }
 
-// A kernel that cannot reach the bus because of its certificate says what is wrong with it, and what to do. It joins once that is done.
+// A kernel that cannot reach the bus because of its certificate reports the reason and the fix. It joins after the fix.
 func TestBusCertificate(t *testing.T) {
 	t.Parallel()
 	known, other := newAuthority(t), newAuthority(t)

@@ -49,7 +49,7 @@ func (w *writer) look(c *client) (seen, error) {
 }
 
 // check compares what the kernel has with what it has acknowledged: all of that, in order, and nothing that was not sent.
-// Then it sends again what was left without an answer, and the last command that had one: each has to have been done once.
+// Then it repeats the commands without an answer, and the last one that had an answer: each must have been done once.
 func (w *writer) check() error {
 	c, err := dial(w.place)
 	if err != nil {

@@ -56,7 +56,7 @@ func (c *client) next() answer {
 		c.t.Fatalf("read answer: %v", err)
 	}
 	if _, fault := schema.Decode(bytes.TrimSuffix(line, []byte("\n")), schema.OsMessage); fault != nil {
-		c.t.Fatalf("answer %.200q: %v", line, fault) // what the kernel says it has to take
+		c.t.Fatalf("answer %.200q: %v", line, fault) // the kernel must accept its own answers as frames
 	}
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {

@@ -50,10 +50,14 @@ func effects() []effect {
 // smallMailboxes have room for one message, so that a sender notices when it has been received.
 func smallMailboxes(cfg *config.Config) { cfg.Ipc.Mailbox = 1 }
 
-// TestCommandsChangeState makes every command that the kernel lists, in either dialect: what it is there for can be read
-// afterwards and could not before. Echo says back what it is told, Seal gives its caller something to keep, and Shutdown ends
-// the kernel, so there is nothing to read; what the Subscribes and Ipc.Ack bring about comes unasked (TestMessagesPushed,
-// TestRecordFollowed, TestJobs, TestAck, TestApprovals), Approval.Decide needs a question (TestApprovals), Process.Attach changes the connection (TestAttach), Syscall.Complete needs a call (TestProviders), as Syscall.Progress does (TestProgress), Host.ToolUse only answers, Policy.Reload reads files (TestPolicyInvalid), Message.Undo needs an entry (TestUndo), Audit.Archive needs a directory (TestArchiveRestart), Audit.Redact an entry (TestRedactLive), Process.RestoreFiles changes nothing (kernel/process), what Http.Fetch does is done elsewhere (test/http), and so is what needs a root (test/promptware).
+// TestCommandsChangeState makes every command that the kernel lists, in either dialect: a query shows its effect after the
+// command, and not before. These commands are left out: Echo, Seal, Shutdown, Host.ToolUse and Process.RestoreFiles
+// (kernel/process) have no effect that a query shows. The effects of subscriptions and of Ipc.Ack are events
+// (TestMessagesPushed, TestRecordFollowed, TestJobs, TestAck, TestApprovals). Others need more than this test has:
+// Approval.Decide a question (TestApprovals), Process.Attach a connection of its own (TestAttach), Syscall.Complete and
+// Syscall.Progress a call (TestProviders, TestProgress), Policy.Reload files (TestPolicyInvalid), Message.Undo and
+// Audit.Redact an entry (TestUndo, TestRedactLive), Audit.Archive a directory (TestArchiveRestart), Http.Fetch a server
+// (test/http), and some a root (test/promptware).
 func TestCommandsChangeState(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {

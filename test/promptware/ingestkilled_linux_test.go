@@ -16,17 +16,17 @@ import (
 // the client. After the restart the ingest happened completely or not at all: in the identity, the content, and the
 // journal, which is valid; and another ingest succeeds.
 //
-//   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
-//   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.
-//   - intent: it is on disk, and the effect waits for its turn, since the process has as many in flight as it may.
-//     Nothing was asked for.
-//   - fetch: half of the content has come.
-//   - signature: the content is there, what lies beside it is not.
-//   - local: a file below root is read, validated, loaded. That nobody can hold: it is tried until the kill came
-//     between the two entries.
-//   - no outcome: the content is loaded, adopted and stored, and the entry that says so cannot be written. The kernel
-//     takes all of it back before it is killed.
-//   - outcome: it is on disk, and the answer has not left, since its caller does not read those before it.
+//   - unread: the daemon is stopped, and the request is in its socket, unread.
+//   - no intent: the intent is decided and cannot be written. The caller gets an error, and the server no request.
+//   - intent: the intent is on disk, and the effect waits for its turn, since the process has the maximum number of
+//     effects in flight. The server has no request.
+//   - fetch: half of the content has arrived.
+//   - signature: the content has arrived, its signature file has not.
+//   - local: a file below root is read, validated and loaded. The test cannot stop this phase: it repeats it until the
+//     kill is between the two entries.
+//   - no outcome: the content is loaded, adopted and stored, and the entry of the outcome cannot be written. The kernel
+//     rolls all of it back before it is killed.
+//   - outcome: the outcome is on disk, and the answer is not sent, since the caller does not read earlier answers.
 //
 // Before the entry of the outcome nothing has happened; afterwards everything has, whether or not the client got the
 // answer.

@@ -25,12 +25,12 @@ import (
 //
 //	pwos ARGS...            run pwos, which must exit with 0
 //	exits N ARGS...         run pwos, which must exit with N
-//	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` looks at what it showed
+//	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` matches what it showed
 //	lines N                 the last command wrote N lines to stdout
 //	kill-kernel             end the kernel with SIGKILL
-//	bus FILE                run pwos-bus with this file of members; $BUS is its address, also when it runs again, $BUSBIN its program's folder
-//	stop-bus                end it
-//	await-kernel            wait until one that the script has started listens
+//	bus FILE                run pwos-bus with this file of members; $BUS is its address, which a restart keeps, $BUSBIN the directory of its program
+//	stop-bus                end that bus
+//	await-kernel            wait until a kernel that the script has started listens
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",

@@ -16,11 +16,11 @@ import (
 //   - the plaintext that Crypto.Open answers;
 //   - the value of Crypto.Open, and that of Memory.Set below vault/, if the call fails: each may be a text that
 //     its caller believed to be sealed;
-//   - who logs in with a URL, and with what, and the headers that let somebody in;
-//   - all of a frame that does not become a call: what is malformed, too long, of no known name, or of data that does
-//     not fit. It is not journaled.
+//   - the user and the password in a URL, and headers with credentials;
+//   - all of a frame that does not become a call because it is malformed or too long, or has an unknown name or invalid
+//     data. It is not journaled.
 //
-// What is none: all else of a call, which is journaled by design (PROTOCOL 7): keys of memory, values outside of vault/,
+// Not secret is everything else in a call, which is journaled by design (PROTOCOL 7): keys of memory, values outside of vault/,
 // payloads of messages, ids and idempotency keys, the aad of a sealed value, and sealed values themselves.
 
 // way is a way to pass a secret to a kernel.

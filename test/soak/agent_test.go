@@ -16,8 +16,8 @@ const (
 // change, so that the kernel's state does not grow, except where this test says so.
 type agent struct {
 	place  *place
-	pid    int64 // whom it acts for
-	deaf   int64 // a process that nobody writes to
+	pid    int64 // the process that it acts for
+	deaf   int64 // a process that gets no messages
 	chance *rand.Rand
 	calls  *atomic.Int64 // made by all agents
 }
@@ -33,7 +33,7 @@ func enlist(p *place, calls *atomic.Int64) ([]*agent, error) {
 		return nil, err
 	}
 	all := make([]*agent, agents)
-	err = c.call("Clock.Advance", `{"ticks":1}`, nil) // nothing is learned at tick 0, to which all can be rolled back
+	err = c.call("Clock.Advance", `{"ticks":1}`, nil) // no delta has tick 0, so that a rollback to it drops all
 	for i := range all {
 		var pids [2]int64
 		for j := range pids {
@@ -67,7 +67,7 @@ func (a *agent) work(until int64) error {
 	return nil
 }
 
-// scene does a random one of all scenes.
+// scene does a random scene.
 func (a *agent) scene(c *conn) error {
 	all := []struct {
 		name string
@@ -96,7 +96,7 @@ func (a *agent) scene(c *conn) error {
 	return nil
 }
 
-// other opens a further connection for the time of do, and counts its calls as well.
+// other opens a further connection for do, closes it afterwards, and counts its calls too.
 func (a *agent) other(do func(*conn) error) error {
 	c, err := a.place.dial()
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *agent) other(do func(*conn) error) error {
 	return c.end(err)
 }
 
-// settle brings the agent's state into that of the beginning and the end.
+// settle restores the agent's initial state, which it also has at the end.
 func (a *agent) settle() error {
 	return a.other(func(c *conn) error {
 		for i := range keys {

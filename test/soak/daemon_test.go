@@ -39,7 +39,7 @@ func TestSoakDaemon(t *testing.T) {
 			killed(t, all, d)
 			d = p.launch(t)
 			orphans(t, p)
-			each(t, all, (*agent).settle) // what was cut short
+			each(t, all, (*agent).settle) // completes interrupted scenes
 		default:
 			d.Stop(t)
 			d = p.launch(t)

@@ -10,9 +10,9 @@ import (
 // growth is a kind of state that clients can make grow.
 type growth struct {
 	what string
-	line func(c *conn, i int) // queues what makes one more, the i-th
-	undo func(c *conn)        // takes it all away, where that can be done
-	most int64                // bytes that each may leave behind, in the end; 0: it stays by design, and is only measured
+	line func(c *conn, i int) // queues the frame that creates the i-th one
+	undo func(c *conn)        // queues frames that remove all of them; nil: not possible
+	most int64                // bytes that each may still take at the end; 0: it is kept by design, and only measured
 }
 
 // TestGrowth measures how much memory each kind of state keeps. Some of it is kept by design, bounded by what clients choose
@@ -28,7 +28,7 @@ func TestGrowth(t *testing.T) {
 	grow(t, p, growths()[0], 0, n)
 	p.indexing(t)
 	for _, g := range growths() {
-		grow(t, p, g, 0, n/10) // what is made once, for the first of its kind, does not count
+		grow(t, p, g, 0, n/10) // memory that the first of a kind allocates for all does not count
 		before := p.quiet(t, p.read(t)).heap
 		grow(t, p, g, n/10, n)
 		each := (p.quiet(t, p.read(t)).heap - before) / int64(n-n/10)
@@ -46,7 +46,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// grow makes more of it, on one connection.
+// grow creates more of a kind of state, on one connection.
 func grow(t *testing.T, p *place, g growth, from, to int) {
 	t.Helper()
 	c, err := p.dial()

@@ -33,7 +33,7 @@ func (p *place) read(t *testing.T) reading {
 		if i > 0 {
 			<-time.After(10 * time.Millisecond)
 		}
-		for range 3 { // what a pool holds lives through the first two
+		for range 3 { // the content of a pool survives the first two
 			runtime.GC()
 		}
 		var m runtime.MemStats
@@ -44,8 +44,8 @@ func (p *place) read(t *testing.T) reading {
 }
 
 // table is how many bytes the actor library's table of names takes after that many connections, for each of which there is an
-// actor. It consists of so many small maps that most connections are the first in theirs; a map keeps its room when
-// the name has gone. So it grows with the connections at first, and never beyond all maps' room, 9.4 MB.
+// actor. It consists of so many small maps that most connections are the first in one; a map keeps its memory when
+// the name is removed. So the table grows with the connections at first, and never beyond the memory of all maps, 9.4 MB.
 func table(connections int64) int64 {
 	const maps, room = 1024 * 32, 288
 	return int64(maps * room * (1 - math.Exp(-float64(connections)/maps)))

@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCall checks that an accepted tool is a user-space syscall that needs a grant, and that the record has its intent and outcome.
+// TestCall checks that an accepted tool is a user-space syscall that needs a grant, and that the journal has its intent and outcome.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
