@@ -56,7 +56,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		t.Errorf("the latest user is delayed by %v", delay)
 	}
 	if delay, _ := f.Failed(0, noon.Add(time.Second)); delay != 0 {
-		t.Error("the released place was taken twice")
+		t.Error("two failures were delayed in the one released place")
 	}
 	var one access.Failures
 	_, done := one.Failed(0, noon)

@@ -100,13 +100,13 @@ func TestOpenSSHReadsOurs(t *testing.T) {
 			verify := exec.Command("ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "me", "-n", access.Namespace, "-s", signature)
 			verify.Stdin = bytes.NewReader(text)
 			if out, err := verify.CombinedOutput(); err != nil {
-				t.Errorf("ssh-keygen refuses ours: %v\n%s", err, out)
+				t.Errorf("ssh-keygen refuses our signature: %v\n%s", err, out)
 			}
 			sign := exec.Command("ssh-keygen", "-Y", "sign", "-f", path, "-n", access.Namespace)
 			sign.Stdin = bytes.NewReader(text)
 			theirs := must(sign.Output())(t)
 			if err := must(access.ParseArmored(string(theirs)))(t).Verify(access.Namespace, text, false); err != nil {
-				t.Errorf("we refuse theirs: %v", err)
+				t.Errorf("we refuse ssh-keygen's signature: %v", err)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if link.said.Len() != 0 {
-				t.Errorf("said %s", link.said.String())
+				t.Errorf("the client sent %s", link.said.String())
 			}
 		})
 	}

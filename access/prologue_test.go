@@ -36,7 +36,7 @@ func (s *script) frames(t testing.TB) []schema.Message {
 	for line := range strings.Lines(s.said.String()) {
 		m, fault := schema.Decode([]byte(strings.TrimSuffix(line, "\n")), s.dialect)
 		if fault != nil {
-			t.Fatalf("said %s: %v", line, fault)
+			t.Fatalf("the daemon sent %s: %v", line, fault)
 		}
 		all = append(all, m)
 	}
@@ -119,7 +119,7 @@ func TestPrologueInOpenMode(t *testing.T) {
 				}
 				want := strings.ReplaceAll(tt.want, "s", map[schema.Dialect]string{schema.OsMessage: "m", schema.OsEvent: "e"}[dialect])
 				if strings.Join(got, " ") != want {
-					t.Errorf("said %v, want %s\n%s", got, want, link.said.String())
+					t.Errorf("the daemon sent %v, want %s\n%s", got, want, link.said.String())
 				}
 				if tt.rest != "" {
 					if line, err := link.Next(); err != nil || string(line) != tt.rest {
@@ -214,7 +214,7 @@ func TestPrologueWithAKey(t *testing.T) {
 				got = append(got, code(t, m))
 			}
 			if strings.Join(got, " ") != tt.want {
-				t.Errorf("said %v, want %s", got, tt.want)
+				t.Errorf("the daemon sent %v, want %s", got, tt.want)
 			}
 		})
 	}

@@ -107,7 +107,7 @@ func TestJournalRate(t *testing.T) {
 		}
 		// The note of one second may follow the first refusal of the next.
 		if sum != refused || len(notes) < 5 || len(notes) > 11 {
-			t.Errorf("%d calls were refused, and %d noted in %d notes", refused, sum, len(notes))
+			t.Errorf("%d calls were refused, and %d counted in %d notes", refused, sum, len(notes))
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestInFlightOfAnAgent(t *testing.T) {
 		}
 		// Each connection has one more frame, which waits for room.
 		if taken > most/size+connections || taken < most/(2*size) {
-			t.Errorf("%d frames were taken, want %d at most", taken, most/size+connections)
+			t.Errorf("%d frames were read, want %d at most", taken, most/size+connections)
 		}
 		operator := s.connect()
 		operator.send(ping("n", payload))
@@ -237,7 +237,7 @@ func TestThrottledAgentIsSlowedDown(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := int(l.taken.Load()); got > actors.MaxThrottled+1000 {
-			t.Errorf("%d frames were taken in one moment", got)
+			t.Errorf("%d frames were read without a pause", got)
 		}
 		c.endInput()
 		checkCauses(t, want, c.rest())

@@ -81,10 +81,10 @@ func TestActingAs(t *testing.T) {
 					t.Errorf("entry of pid and tick %q, origin %q, want %q and the kernel's origin", as, e.origin, test.as)
 				}
 				if got[0].Kind == schema.KindReply && told != test.as {
-					t.Errorf("the domain was told pid and tick %q, want %q", told, test.as)
+					t.Errorf("the domain got pid and tick %q, want %q", told, test.as)
 				}
 				if got[0].Kind == schema.KindError && (told != "nothing" || len(books.pages()) > 0) {
-					t.Errorf("refused, but the domain was told %q", told)
+					t.Errorf("refused, but the domain got %q", told)
 				}
 			})
 		})

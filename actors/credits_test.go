@@ -85,13 +85,13 @@ func TestCreditsGrow(t *testing.T) {
 	w.Take(1)
 	w.Take(1)
 	if !w.Grow(actors.WindowBytes - 2) {
-		t.Error("what fits the window is refused")
+		t.Error("credits within the window are refused")
 	}
 	if w.Grow(1) {
-		t.Error("what does not fit it is granted beside another frame")
+		t.Error("credits beyond the window are granted while another frame has some")
 	}
 	w.Give(1, 1)
 	if !w.Grow(10 * actors.WindowBytes) {
-		t.Error("a frame that is alone is refused")
+		t.Error("credits beyond the window are refused although no other frame has some")
 	}
 }

@@ -79,11 +79,11 @@ func TestFailuresOfDecide(t *testing.T) {
 				log := s.log.String()
 				for _, words := range test.logged {
 					if !strings.Contains(log, words) {
-						t.Errorf("the log says nothing of %q:\n%s", words, log)
+						t.Errorf("the log does not have %q:\n%s", words, log)
 					}
 				}
 				if len(test.logged) == 0 && strings.Contains(log, "ERROR") {
-					t.Errorf("the log takes a refusal for an error:\n%s", log)
+					t.Errorf("the log has a refusal as an error:\n%s", log)
 				}
 				s.endCleanly()
 			})

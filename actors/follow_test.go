@@ -42,7 +42,7 @@ func (p *post) check(t *testing.T) {
 		t.Errorf("live\n%s\nreplayed\n%s", live, replayed)
 	}
 	if left := fresh.Abandoned(); left != nil {
-		t.Errorf("left behind: %+v", left)
+		t.Errorf("connections have left %+v", left)
 	}
 }
 
@@ -173,11 +173,11 @@ func TestManyFollow(t *testing.T) {
 		left := strings.Count(string(last.Data), `"msg_id"`)
 		for id, n := range got {
 			if n != 1 {
-				t.Errorf("%s came %d times", id, n)
+				t.Errorf("%s was received %d times", id, n)
 			}
 		}
 		if len(got)+left != rounds*each {
-			t.Errorf("%d came, %d are left, %d were sent", len(got), left, rounds*each)
+			t.Errorf("%d received, %d left in the mailbox, %d sent", len(got), left, rounds*each)
 		}
 		p.check(t)
 	})

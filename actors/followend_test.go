@@ -93,7 +93,7 @@ func TestTooManyFollowed(t *testing.T) {
 		greedy.send(last)
 		greedy.next()
 		if a := greedy.next(); a.Type != "Ipc.Unsubscribed" || !strings.Contains(string(a.Data), `"code":429`) || a.Meta.Causation != "t" {
-			t.Errorf("told %+v %s", a, a.Data)
+			t.Errorf("the follower got %+v %s", a, a.Data)
 		}
 		other.send(last)
 		if a := other.next(); a.Kind != schema.KindReply {

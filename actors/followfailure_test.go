@@ -23,7 +23,7 @@ func TestPushLost(t *testing.T) {
 		expect(t, sender, "a 503")
 		a := follower.next()
 		if a.Kind != schema.KindEvent || a.Type != "Ipc.Unsubscribed" || a.Meta.Causation != "s" || !strings.Contains(string(a.Data), `"code":503`) {
-			t.Errorf("told %+v %s", a, a.Data)
+			t.Errorf("the follower got %+v %s", a, a.Data)
 		}
 		p.room.free()
 		sender.send(ping("b", "1"))
@@ -112,7 +112,7 @@ func TestRefusedPush(t *testing.T) {
 			t.Errorf("pushed %v", got)
 		}
 		if a := follower.next(); a.Type != "Ipc.Unsubscribed" {
-			t.Errorf("told %+v %s", a, a.Data)
+			t.Errorf("the follower got %+v %s", a, a.Data)
 		}
 		synctest.Wait()
 		p.restoring = nil

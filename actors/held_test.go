@@ -38,7 +38,7 @@ func TestDomainDiesBeforeSync(t *testing.T) {
 		c.send(processes("d"))
 		expect(t, c, `d "s"`)
 		if n := strings.Count(s.log.String(), "actor panicked"); n != 1 {
-			t.Errorf("%d actors panicked, want the domain alone:\n%s", n, s.log.String())
+			t.Errorf("%d actors panicked, want only the domain:\n%s", n, s.log.String())
 		}
 		if err := s.end(); err == nil || !strings.Contains(err.Error(), internals) {
 			t.Errorf("close kernel: %v, want the panic", err)

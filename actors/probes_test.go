@@ -60,7 +60,7 @@ func TestEndsOnAFullDisk(t *testing.T) {
 			}
 		}
 		if ends != programs {
-			t.Errorf("%d ends noted, want %d", ends, programs)
+			t.Errorf("%d ends in the journal, want %d", ends, programs)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func TestSilentProvider(t *testing.T) {
 	_, id, _ := strings.Cut(string(asked.Data), `"call_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	if told := provider.next(); told.Type != "Syscall.Cancelled" || string(told.Data) != `{"call_id":"`+id+`"}` {
-		t.Errorf("the provider of a call that is over is told %s", told)
+		t.Errorf("the provider of a call that has ended gets %s", told)
 	}
 	provider.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Complete", `{"call_id":"`+id+`","data":1}`, "d"))
 	if a := provider.next(); a.Code != "404" {
@@ -92,7 +92,7 @@ func TestProgressNotRead(t *testing.T) {
 					told++
 				}
 				if told != tt.want || string(a.Data) != "1" {
-					t.Errorf("told %d times, want %d, then %s", told, tt.want, a)
+					t.Errorf("%d reports, want %d, then %s", told, tt.want, a)
 				}
 			})
 		})

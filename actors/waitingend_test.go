@@ -178,6 +178,6 @@ func dieWaiting(s *system) {
 	<-c.done
 	synctest.Wait()
 	if !strings.Contains(s.log.String(), "actor panicked") {
-		s.t.Errorf("the connection did not die")
+		s.t.Errorf("the connection did not panic")
 	}
 }

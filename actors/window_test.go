@@ -41,7 +41,7 @@ func TestWindow(t *testing.T) {
 				}
 				synctest.Wait()
 				if got := int(l.taken.Load()); got != test.taken {
-					t.Errorf("%d frames taken of a client that does not read, want %d", got, test.taken)
+					t.Errorf("%d frames read from a client that does not read, want %d", got, test.taken)
 				}
 				neighbour.send(ping("n", "2"))
 				expect(t, neighbour, `n {"payload":2}`)
@@ -69,7 +69,7 @@ func TestWindowMoves(t *testing.T) {
 		for read := range int64(frames) {
 			synctest.Wait()
 			if got := l.taken.Load(); got > read+unread+actors.WindowFrames+1 {
-				t.Fatalf("%d frames taken when %d answers were read", got, read)
+				t.Fatalf("%d frames read after the client has read %d answers", got, read)
 			}
 			if a := c.next(); a.Meta.Causation != fmt.Sprint(read) {
 				t.Fatalf("answer %d names request %s", read, a.Meta.Causation)

@@ -77,7 +77,7 @@ func TestDialThroughARelay(t *testing.T) {
 		})
 		said, _ := io.ReadAll(client)
 		if len(said) > 0 {
-			t.Errorf("the client told the relay %s", said)
+			t.Errorf("the client sent the relay %s", said)
 		}
 		_ = kernel.Close()
 	})

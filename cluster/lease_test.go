@@ -64,7 +64,7 @@ func TestLeaseClocks(t *testing.T) {
 				testkit.Must(t, next.Renew(testkit.Context(t)))
 			}
 			if *real > cutOff+10*leaseTerm {
-				t.Fatalf("%v: nobody leads", rates)
+				t.Fatalf("%v: no host leads", rates)
 			}
 			if leader.Held() && next != nil && next.Held() {
 				t.Fatalf("%v: two hosts hold the lease %v after the cut", rates, *real-cutOff)

@@ -63,7 +63,7 @@ func TestFailingDomain(t *testing.T) {
 			p := dial(t, filepath.Join(cfg.RuntimeDir, "kernel.sock"))
 			p.send(echoFrame)
 			if m := p.next(); m.Kind != schema.KindError || !strings.Contains(string(m.Data), `"code":500`) || strings.Contains(string(m.Data), "faulty") {
-				t.Errorf("got %s %s, want a 500 that says nothing of the inside", m.Kind, m.Data)
+				t.Errorf("got %s %s, want a 500 without internal text", m.Kind, m.Data)
 			}
 			if !tt.fails {
 				p.send(pings(1))

@@ -103,7 +103,7 @@ func TestOnceIsLockedOut(t *testing.T) {
 		t.Fatal(errors.Join(err, d.Close()))
 	}
 	if data, err := a.call(t.Context(), "ping", `1`); !errors.Is(err, daemon.ErrRunning) {
-		t.Errorf("beside a daemon: %s, %v", data, err)
+		t.Errorf("while a daemon uses the state: %s, %v", data, err)
 	}
 	testkit.Must(t, d.Close())
 	before, err := os.ReadFile(filepath.Join(cfg.StateDir, "journal", "00000000000000000001.ndjson"))

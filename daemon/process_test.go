@@ -73,7 +73,7 @@ func (p *process) told(t *testing.T) string {
 func (p *process) serving(t *testing.T) *process {
 	t.Helper()
 	if text := p.told(t); !strings.HasPrefix(text, "READY ") {
-		t.Fatalf("it said %q\n%s", text, p.stderr)
+		t.Fatalf("the daemon reported %q\n%s", text, p.stderr)
 	}
 	return p
 }

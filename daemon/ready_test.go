@@ -53,7 +53,7 @@ func TestReadiness(t *testing.T) {
 			line, rest, _ := strings.Cut(text, "\n")
 			word, reason, _ := strings.Cut(line, " ")
 			if word != tt.want || rest != "" || !strings.HasSuffix(text, "\n") || !strings.Contains(reason, tt.says) {
-				t.Fatalf("it said %q, want one line: %s … %s\n%s", text, tt.want, tt.says, d.stderr)
+				t.Fatalf("the daemon reported %q, want one line: %s … %s\n%s", text, tt.want, tt.says, d.stderr)
 			}
 			if tt.code != 0 {
 				d.wantExit(t, tt.code)
@@ -102,6 +102,6 @@ func TestNobodyWaits(t *testing.T) {
 	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	d.wantExit(t, 0)
 	if text := d.told(t); text != "" {
-		t.Errorf("it said %q", text)
+		t.Errorf("the daemon wrote %q", text)
 	}
 }

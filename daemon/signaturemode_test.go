@@ -83,7 +83,7 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 			}, c.args...)
 			if c.mode != "none" && c.mode != "signature" {
 				if text := d.told(t); !strings.HasPrefix(text, "FAILED ") || !strings.Contains(text, c.mode) {
-					t.Errorf("it said %q, want that it cannot start for %s", text, c.mode)
+					t.Errorf("the daemon reported %q, want that it cannot start because of %s", text, c.mode)
 				}
 				return
 			}

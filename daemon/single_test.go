@@ -56,7 +56,7 @@ func TestSecondProgram(t *testing.T) {
 	first := spawn(t, dir, nil).serving(t)
 	second := spawn(t, dir, nil)
 	if text := second.told(t); text != "RUNNING\n" {
-		t.Errorf("it said %q", text)
+		t.Errorf("the daemon reported %q", text)
 	}
 	second.wantExit(t, 1)
 	if says := second.stderr.String(); !strings.Contains(says, strconv.Itoa(first.cmd.Process.Pid)) || !strings.Contains(says, "pwos shutdown") {

@@ -17,11 +17,11 @@ func TestShimObeysNoVariable(t *testing.T) {
 	c.Env = map[string]string{"GODEBUG": "inittrace=1"}
 	c.Log.Path = filepath.Join(t.TempDir(), "log")
 	if got, want := output(t, h, c), "inittrace=1\n"; got != want {
-		t.Errorf("the program was told %q, want %q", got, want)
+		t.Errorf("the program got %q, want %q", got, want)
 	}
 	logged, err := os.ReadFile(c.Log.Path)
 	testkit.Must(t, err)
 	if len(logged) > 0 {
-		t.Errorf("the shim said %q", logged)
+		t.Errorf("the shim printed %q", logged)
 	}
 }

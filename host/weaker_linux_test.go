@@ -45,7 +45,7 @@ func TestWeaker(t *testing.T) {
 			ok := outcomes(all(t, p))
 			for i, want := range []bool{false, false, true, false, true} {
 				if len(ok) != 5 || ok[i] != want {
-					t.Fatalf("got %v, want refusals of state, secret and writing outside alone", ok)
+					t.Fatalf("got %v, want only refusals of state, secret and writing outside", ok)
 				}
 			}
 		})

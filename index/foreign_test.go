@@ -98,6 +98,6 @@ func TestOpenUnreadableJournal(t *testing.T) {
 	got, err := load(s, "memory")
 	testkit.Must(t, err)
 	if !equal(got, filling()) {
-		t.Fatal("the snapshot is gone")
+		t.Fatal("the snapshot was removed")
 	}
 }

@@ -132,7 +132,7 @@ func wantOld(tb testing.TB, s *index.Index) {
 	got, err := load(s, "memory")
 	testkit.Must(tb, err)
 	if !equal(got, state("old", 3, 5)) {
-		tb.Fatalf("the old snapshot is gone: %d chunks", len(got))
+		tb.Fatalf("the old snapshot was removed: %d chunks", len(got))
 	}
 	if at, _ := of(tb, s, "memory"); at != head(1) {
 		tb.Fatalf("the snapshot is of entry %d", at.Seq)

@@ -81,7 +81,7 @@ func TestAnsweredIsNotGivenUp(t *testing.T) {
 		disk := faultfs.FromImage(m)
 		_, _, err := journal.Open(journal.Options{Dir: dir, FS: disk})
 		if damage := asDamage(t, err); damage.Remedy == "" {
-			t.Errorf("%s: %v says nothing to do", name, err)
+			t.Errorf("%s: the error %v has no fix", name, err)
 		}
 		if segments(disk.Image()) != segments(was) {
 			t.Errorf("%s: the refusal changed the segments", name)

@@ -84,7 +84,7 @@ func TestSetAsideRefuses(t *testing.T) {
 	testkit.Must(t, k.log.Close())
 	for _, at := range []journal.Head{{Seq: 3, Hash: all[3].Hash}, {Seq: 6, Hash: all[4].Hash}} {
 		if _, err := journal.SetAside(t.Context(), k.disk, dir, at); err == nil {
-			t.Errorf("entries behind %+v were set aside", at)
+			t.Errorf("entries after %+v were set aside", at)
 		}
 	}
 	if n := len(readAll(t, k.disk, 1)); n != 5 {

@@ -121,7 +121,7 @@ func TestCheckpointTrouble(t *testing.T) {
 	}
 	want("after a failed write", 2, false)
 	if left := fsys.FS.(*faultfs.Disk).Image()[checkpointsPath]; len(left) > 0 {
-		t.Errorf("a failed write left %q behind", left)
+		t.Errorf("a failed write has left %q", left)
 	}
 	grow(t, l, 3)
 	want("three entries later", 2, true)

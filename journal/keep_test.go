@@ -134,7 +134,7 @@ func held(t *testing.T, disk *faultfs.Disk, least uint64) (anchor *journal.Ancho
 	both := verify(t, disk, dir, journal.VerifyOptions{Archives: []string{archiveDir}})
 	alone := verify(t, disk, archiveDir, journal.VerifyOptions{})
 	if !both.OK() || both.Entries != rec.Head.Seq+1 || both.Anchor != nil || !alone.OK() || alone.Head.Seq < rec.Anchor.Seq {
-		t.Fatalf("both: %v, %+v\nthe archive alone: %+v", both.Findings, both, alone)
+		t.Fatalf("both: %v, %+v\nonly the archive: %+v", both.Findings, both, alone)
 	}
 	return rec.Anchor
 }
@@ -232,7 +232,7 @@ func TestArchived(t *testing.T) {
 	}
 	report = verify(t, k.disk, "/elsewhere", journal.VerifyOptions{})
 	if !report.OK() || report.Anchor == nil || report.Anchor.Seq != 18 || report.Head.Seq != 27 {
-		t.Errorf("the second archive alone: %+v", report)
+		t.Errorf("only the second archive: %+v", report)
 	}
 	report = verify(t, k.disk, dir, journal.VerifyOptions{Keys: []string{newHostKey(2).Public()}})
 	if report.OK() || len(report.Unknown) != 1 {

@@ -123,7 +123,7 @@ func TestAppendPanicsOverWhatCouldNotBeRead(t *testing.T) {
 	grow(t, l, 1)
 	testkit.Must(t, l.Close())
 	if _, rec := open(t, journal.Options{Dir: dir, FS: disk}); rec.Head.Seq != 1 {
-		t.Errorf("got %+v, want the entry after the panic alone", rec)
+		t.Errorf("got %+v, want only the entry after the panic", rec)
 	}
 }
 

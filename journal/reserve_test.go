@@ -120,7 +120,7 @@ func TestReserveAfterStart(t *testing.T) {
 		disk.Kill()
 		l, _ = open(t, opt)
 		if i == 0 && len(trouble) > 0 {
-			t.Errorf("trouble: %v, want a whole reserve", trouble)
+			t.Errorf("trouble: %v, want a complete reserve", trouble)
 		}
 		if l.Written() != written {
 			t.Fatalf("start found %d entries of %d", l.Written(), written)

@@ -223,7 +223,7 @@ func (m image) started(t *testing.T, key byte) string {
 	if err != nil {
 		damage := asDamage(t, err)
 		if damage.Remedy == "" {
-			t.Errorf("%v says nothing to do", err)
+			t.Errorf("the error %v has no fix", err)
 		}
 		return fmt.Sprintf("start: refused: %s\n", finding(damage))
 	}

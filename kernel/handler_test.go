@@ -51,7 +51,7 @@ func TestBindRefuses(t *testing.T) {
 			defer func() {
 				said, _ := recover().(string)
 				if (said == "") != (test.says == "") || !strings.Contains(said, test.says) {
-					t.Errorf("said %q, want %q", said, test.says)
+					t.Errorf("the panic is %q, want %q", said, test.says)
 				}
 			}()
 			kernel.Bind(schema.Http, test.handlers...)

@@ -194,7 +194,7 @@ func TestCoversIsASubset(t *testing.T) {
 		for tick := range int64(6) {
 			for _, row := range schema.Syscalls() {
 				if kernel.Authorize(nil, 1, other, row, tick) == nil && kernel.Authorize(nil, 1, own, row, tick) != nil {
-					t.Fatalf("%v covers %v, which alone may call %s at tick %d", own, other, row.Type, tick)
+					t.Fatalf("%v covers %v, and only the covered one may call %s at tick %d", own, other, row.Type, tick)
 				}
 			}
 		}

@@ -27,7 +27,7 @@ when { context.args.key like "prod/*" }; // here; and there
 	text := string(changed[0].Text)
 	for _, comment := range []string{"// first; of two", "// here; and there", "// another;", "// the end;"} {
 		if !strings.Contains(text, comment) {
-			t.Errorf("%q is gone:\n%s", comment, text)
+			t.Errorf("the change has removed %q:\n%s", comment, text)
 		}
 	}
 	j := judge(compile(t, text))

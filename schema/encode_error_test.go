@@ -110,7 +110,7 @@ func errorData(t *testing.T, d schema.Dialect, e *fault.Fault) map[string]any {
 	var data map[string]any
 	testkit.Must(t, json.Unmarshal(m.Data, &data))
 	if _, ok := data["stack"]; ok || strings.Contains(string(line), "goroutine") {
-		t.Errorf("shows a stack: %s", line)
+		t.Errorf("the error has a stack: %s", line)
 	}
 	return data
 }

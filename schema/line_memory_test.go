@@ -157,7 +157,7 @@ func TestLineReaderGivesItsBufferBack(t *testing.T) {
 			r, src := schema.NewLineReader(nil, schema.MaxLine), &quiet{"first\n" + rest}
 			all[i] = r
 			if r.Buffered() || r.Fill(src) || !r.Buffered() {
-				t.Fatal("there is no more than what was read")
+				t.Fatal("Buffered or Fill is wrong at the first Fill")
 			}
 			line, ok, err := r.TryNext()
 			if string(line) != "first" || !ok || err != nil {

@@ -162,7 +162,7 @@ func fillAndNext(t fataler, r *schema.LineReader, src *once) ([]byte, error) {
 		before := src.reads
 		if line, ok, err := r.TryNext(); ok {
 			if err != nil && err == src.last && (r.Fill(src) || src.reads != before) {
-				t.Fatalf("Fill read behind the end")
+				t.Fatalf("Fill read after the end")
 			}
 			return line, err
 		}

@@ -39,6 +39,6 @@ func TestSandbox(t *testing.T) {
 		}
 	}
 	if text := string(typ.AppendJSONSchema(nil)); !strings.Contains(text, `"sandbox":{"anyOf":[{"type":"string","enum":["default","strict","off"]`) {
-		t.Errorf("the schema has no level alone: %s", text)
+		t.Errorf("the schema does not accept a string: %s", text)
 	}
 }

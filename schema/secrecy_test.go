@@ -58,7 +58,7 @@ func TestRecordsReplay(t *testing.T) {
 				t.Errorf("%s, %s: withheld %q, and the journal has %s of %s: %v", row.Type, side, typ.Withheld(), record, data, err)
 			}
 			if side == "output" && row.Outcome != "" && typ.Withheld() != nil {
-				t.Errorf("%s ends with an EffectEnd, which keeps its whole outcome, and withholds %q of it", row.Type, typ.Withheld())
+				t.Errorf("%s ends with an EffectEnd, which stores its whole outcome, but withholds %q of it", row.Type, typ.Withheld())
 			}
 		}
 	}

@@ -256,7 +256,7 @@ func TestTooBig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(filepath.Join(p.state, "snapshots")); err != nil || len(left) > 0 && !clones(p) {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files are left: %v, %v", left, err)
 	}
 	testkit.Must(t, os.Remove(filepath.Join(p.dir, "big")))
 	testkit.Must(t, os.WriteFile(filepath.Join(p.dir, "sparse"), []byte("start"), 0o600))

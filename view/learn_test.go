@@ -140,7 +140,7 @@ func TestLearnedDenied(t *testing.T) {
 			t.Errorf("the host %q denies %v", host, got.Denied)
 		}
 		if got := learned([]schema.AuditEntry{fetched}, []string{"*"}, &schema.HTTPGrant{Hosts: []string{host}}); len(got.Denied) == 0 {
-			t.Errorf("the host %q alone does not deny plain http", host)
+			t.Errorf("a grant of only the host %q does not deny plain http", host)
 		}
 	}
 }

@@ -154,10 +154,10 @@ func TestLoad(t *testing.T) {
 
 	missing := filepath.Join(t.TempDir(), "none")
 	if err := c.Load(missing, false, env()); err != nil {
-		t.Errorf("a file that nobody named: %v", err)
+		t.Errorf("a missing file at the default path: %v", err)
 	}
 	if err := c.Load(missing, true, env()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that somebody named: %v, want that it does not exist", err)
+		t.Errorf("a missing file that was named: %v, want that it does not exist", err)
 	}
 	testkit.Must(t, os.WriteFile(file, []byte("nonsense = 1"), 0o600))
 	if err := c.Load(file, true, env()); err == nil || !strings.Contains(err.Error(), file) {

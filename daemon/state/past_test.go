@@ -58,7 +58,7 @@ func TestReplayTellsProgress(t *testing.T) {
 		var reports []int64
 		out, err := past.Replay(ctx, &rewind.Question{Until: until, Origin: "https://pwos.local/", Key: &key, Told: func(read, of int64) {
 			if of != until {
-				t.Errorf("told of %d entries, want %d", of, until)
+				t.Errorf("the reports have %d entries, want %d", of, until)
 			}
 			reports = append(reports, read)
 			told(read)
@@ -71,13 +71,13 @@ func TestReplayTellsProgress(t *testing.T) {
 	for until, want := range map[int64][]int64{long - 1: {1 << 16, 1 << 17}, 1000: nil} {
 		value, reports, err := ask(t.Context(), until, func(int64) {})
 		if err != nil || string(value) != fmt.Sprint(until) || !slices.Equal(reports, want) {
-			t.Errorf("until %d: the key is %s (%v), told %v, want %v", until, value, err, reports, want)
+			t.Errorf("until %d: the key is %s (%v), reports %v, want %v", until, value, err, reports, want)
 		}
 	}
 	for range 3 { // more than may run at the same time
 		ctx, giveUp := context.WithCancel(t.Context())
 		if _, reports, err := ask(ctx, long-1, func(int64) { giveUp() }); !errors.Is(err, context.Canceled) || len(reports) != 1 {
-			t.Errorf("given up: %v, told %v, want one report", err, reports)
+			t.Errorf("cancelled: %v, reports %v, want one", err, reports)
 		}
 	}
 	if value, _, err := ask(t.Context(), 7, func(int64) {}); err != nil || string(value) != "7" {

@@ -106,7 +106,7 @@ func TestElicitOlder(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("the bridge has not said %s", part)
+		t.Fatalf("the bridge has not sent %s", part)
 	}
 	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"old","version":"1"}}}`)
 	want(`"id":1`)

@@ -79,10 +79,10 @@ func TestConnect(t *testing.T) {
 		list := h.await(left)
 		last := list[left-1]
 		if last.in.(*schema.NetConnectInput).Host != tt.entry {
-			t.Errorf("%s: left the entry %+v", tt.authority, last)
+			t.Errorf("%s: the entry is %+v", tt.authority, last)
 		}
 		if status == 403 && (last.err == nil || last.err.Code() != 403 || !strings.Contains(text, "pwos cap grant 7 --add Http.Fetch --host ")) {
-			t.Errorf("%s: left the entry %+v, was told %s", tt.authority, last, text)
+			t.Errorf("%s: the entry is %+v, the answer %s", tt.authority, last, text)
 		}
 	}
 	if n := len(h.await(left)); n != left {

@@ -198,7 +198,7 @@ func TestWebsocket(t *testing.T) {
 	h.token.Store(nil)
 	_, _ = io.WriteString(conn, "pong") // it may be closed already
 	if all := closed(t, &peeked{conn, r}); all != "" {
-		t.Errorf("came back: %q", all)
+		t.Errorf("the client received %q", all)
 	}
 	if e := h.await(1)[0]; !strings.Contains(e.data, `"ended":"no longer allowed"`) {
 		t.Errorf("entry %+v", e)

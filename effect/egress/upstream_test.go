@@ -230,7 +230,7 @@ func TestUpstreamIsGranted(t *testing.T) {
 			t.Errorf("%v: %d %s", tt.allowed, resp.StatusCode, text)
 		}
 		if tt.status == 403 && !strings.Contains(string(text), `"pwos cap grant 7 --add Upstream:model"`) {
-			t.Errorf("%v: told %s", tt.allowed, text)
+			t.Errorf("%v: the refusal is %s", tt.allowed, text)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -259,7 +259,7 @@ func TestUpstreamStream(t *testing.T) {
 		line, err := events.ReadString('\n') // before the answer has ended
 		testkit.Must(t, err)
 		if line != "event: message_start\n" {
-			t.Errorf("came: %q", line)
+			t.Errorf("the client received %q", line)
 		}
 		if revoked {
 			h.grant(nil)
@@ -271,7 +271,7 @@ func TestUpstreamStream(t *testing.T) {
 		close(next)
 		rest, err := io.ReadAll(events)
 		if (err != nil) != revoked || strings.Contains(string(rest), "message_delta") == revoked {
-			t.Errorf("revoked %v: then came %q, %v", revoked, rest, err)
+			t.Errorf("revoked %v: after that the client received %q, %v", revoked, rest, err)
 		}
 		_ = conn.Close()
 	}

@@ -36,7 +36,7 @@ func TestNotify(t *testing.T) {
 	n := notify.New([]string{"sh", "-c", `{ cat; echo "$PWOS_RUNTIME_DIR $$"; } > "$0"; sleep 1000 & wait`, told}, "/the/place", slog.New(slog.DiscardHandler))
 	n.Raised(question())
 	if text, err := os.ReadFile(told); err != nil || !strings.HasPrefix(string(text), `{"id":"q-1",`) || !strings.Contains(string(text), "\n/the/place ") {
-		t.Errorf("told %q, %v", text, err)
+		t.Errorf("the command got %q, %v", text, err)
 	}
 	n.Close()
 }

@@ -199,7 +199,7 @@ func TestBackupHostile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(filepath.Dir(into)); err != nil || len(left) != 1 {
-			t.Errorf("%s: it wrote beside the directory: %v, %v", name, left, err)
+			t.Errorf("%s: files were written outside of the directory: %v, %v", name, left, err)
 		}
 	}
 	foreign, _ := write(t, dir, newHostKey(2))

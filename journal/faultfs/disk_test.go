@@ -145,7 +145,7 @@ func TestShortWrites(t *testing.T) {
 		testkit.Must(t, err)
 		n, err := f.WriteAt([]byte("1234"), 6)
 		if n != 2 || errors.Is(err, syscall.ENOSPC) == lies || string(d.Image()[path]) != "synced12" {
-			t.Errorf("lies %v: got %d, %v, file %q", lies, n, err, d.Image()[path])
+			t.Errorf("Lies %v: got %d, %v, file %q", lies, n, err, d.Image()[path])
 		}
 	}
 }

@@ -376,13 +376,13 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if got := told(); len(got) != 99 || got[0] != "Approval.Requested q-2 waiting" || got[98] != "Approval.Requested q-100 waiting" {
-		t.Errorf("told at first: %q", got)
+		t.Errorf("first events: %q", got)
 	}
 	s.asks(s.call(1, "new"))
 	s.decide("q-101", "approve", "")
 	s.decide("q-2", "approve", "")
 	if got := strings.Join(told(), ", "); got != "Approval.Requested q-101 waiting, Approval.Decided q-101 approved, Approval.Decided q-2 approved" {
-		t.Errorf("told: %s", got)
+		t.Errorf("later events: %s", got)
 	}
 }
 

@@ -25,21 +25,21 @@ func TestPublish(t *testing.T) {
 	const neighbour = 1 + 1024 // shares a map with pid 1
 	endow(t, r, "", 1, neighbour)
 	if r.Token(1) != nil {
-		t.Error("a grant shows before it is published")
+		t.Error("a grant is visible before it is published")
 	}
 	r.Publish()
 	if r.Token(1) == nil || r.Token(neighbour) == nil {
-		t.Error("a published grant does not show")
+		t.Error("a published grant is not visible")
 	}
 	kept := r.Token(neighbour)
 	must(t, r, operator, "Capability.Revoke", `{"pid":1}`, `{"pid":1,"revoked":true}`)
 	if r.Token(1) == nil {
-		t.Error("a revocation shows before it is published")
+		t.Error("a revocation is visible before it is published")
 	}
 	must(t, r, operator, "Capability.Revoke", `{"pid":1}`, `{"pid":1,"revoked":false}`) // Decide sees it at once
 	r.Publish()
 	if r.Token(1) != nil {
-		t.Error("a published revocation does not show")
+		t.Error("a published revocation is not visible")
 	}
 	if r.Token(neighbour) != kept {
 		t.Error("the token of another process has changed")

@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 	expect := func(what, want string) {
 		t.Helper()
 		if got := w.news(); got != want {
-			t.Errorf("%s: told %q, want %q", what, got, want)
+			t.Errorf("%s: pushed %q, want %q", what, got, want)
 		}
 	}
 	grant := func(by, pid int64, allowed string) {

@@ -82,7 +82,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 		t.Error(err)
 	}
 	if !bytes.Equal(want, got.Bytes()) || !bytes.Equal(want, later.Bytes()) {
-		t.Error("the snapshot shows what came after it")
+		t.Error("the snapshot has later changes")
 	}
 }
 

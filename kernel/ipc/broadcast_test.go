@@ -107,7 +107,7 @@ func TestSendToAllFails(t *testing.T) {
 		t.Errorf("all full: %v", err)
 	}
 	if got := s.must(1, "Ipc.Broadcast", `{"payload":1}`); got != `{"delivered":[],"mailbox_full":[]}` {
-		t.Errorf("broadcast to nobody: %s", got)
+		t.Errorf("a broadcast without receivers: %s", got)
 	}
 	s.check()
 }

@@ -56,7 +56,7 @@ func TestDeliverWaits(t *testing.T) {
 	}
 	s.internal("Ipc.Close", 1)
 	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Kind != fault.NotFound {
-		t.Errorf("a mailbox that is gone: %v", err)
+		t.Errorf("a closed mailbox: %v", err)
 	}
 }
 

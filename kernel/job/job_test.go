@@ -230,7 +230,7 @@ func TestRefused(t *testing.T) {
 			_, err := s.domain.Decide(call)
 			bad = fault.Of(err)
 			if err == nil {
-				t.Errorf("%s is taken", data)
+				t.Errorf("%s is accepted", data)
 				continue
 			}
 		}

@@ -51,7 +51,7 @@ func TestSnapshotInChunks(t *testing.T) {
 		clear(all[i])
 	}
 	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
-		t.Error("the restored state changes with the chunk that it came from")
+		t.Error("the restored state aliases its chunk")
 	}
 	if err := restored.Restore(chunks(t, d)[1]); !errors.Is(err, memory.ErrSnapshot) {
 		t.Errorf("a chunk given twice: %v", err)
@@ -94,7 +94,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 		t.Error(err)
 	}
 	if !bytes.Equal(want, got.Bytes()) || !bytes.Equal(want, later.Bytes()) {
-		t.Error("the snapshot shows what came after it")
+		t.Error("the snapshot has later changes")
 	}
 }
 

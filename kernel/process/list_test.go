@@ -67,7 +67,7 @@ func TestRestoreRefuses(t *testing.T) {
 		`[{"process":{"pid":1,"agent_id":"a","parent_pid":0,"state":"READY","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}}]`,
 	} {
 		if err := process.New(nil).Restore([]byte(chunk)); err == nil {
-			t.Errorf("%s is taken", chunk)
+			t.Errorf("%s is accepted", chunk)
 		}
 	}
 }

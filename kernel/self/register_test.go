@@ -109,7 +109,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	for _, chunk := range []string{``, `{`, `[{"syscall":`, `[{"syscall":{}}]`, `[{"strange":1}]`} {
 		if err := self.New(nil).Restore([]byte(chunk)); err == nil {
-			t.Errorf("%s is taken", chunk)
+			t.Errorf("%s is accepted", chunk)
 		}
 	}
 	if schema.SyscallInvoke.Row().Internal != true {

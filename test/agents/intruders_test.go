@@ -60,7 +60,7 @@ func intrude(args []string) int {
 				return 0
 			}
 			if time.Now().After(end) {
-				return failed(fmt.Errorf("the orphan said nothing"))
+				return failed(fmt.Errorf("the orphan printed nothing"))
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func shut([]string) int {
 	}
 	_ = os.Stdout.Close()
 	if f, err := c.next(); err != nil || string(f.Data) != `{"payload":7}` {
-		return failed(fmt.Errorf("the answer behind the end of output is %s, %v", f.Data, err))
+		return failed(fmt.Errorf("the answer after the end of output is %s, %v", f.Data, err))
 	}
 	return idle(nil)
 }

@@ -50,7 +50,7 @@ func TestConcurrentQuota(t *testing.T) {
 	for pid, amount := range want {
 		out, err := read[schema.CapabilityGetOutput]("Capability.Get", op.must(t, "Capability.Get", fmt.Sprintf(`{"pid":%d}`, pid)))
 		if err != nil || out.Held["ram"].Float() != amount.Units() {
-			t.Errorf("pid %d holds %v, %v, its callers were told %s", pid, out, err, amount)
+			t.Errorf("pid %d holds %v, %v, the answers to its callers sum up to %s", pid, out, err, amount)
 		}
 	}
 	out, err := read[schema.ResourceQueryOutput]("Syscall.Query", op.must(t, "Syscall.Query", `{"resource_id":"ram"}`))

@@ -87,7 +87,7 @@ func TestSpawnAbroad(t *testing.T) {
 		t.Errorf("more than the line has: %v", err)
 	}
 	if _, err := alpha.spawnAt(0, "beta", "one", nil); !errors.Is(err, fault.ProcessNameTaken) {
-		t.Errorf("a name that is taken: %v", err)
+		t.Errorf("a name that is in use: %v", err)
 	}
 	if err := alpha.endAt(other, "beta", child.ChildPID); !errors.Is(err, fault.CapabilityNotYours) {
 		t.Errorf("ended by another agent: %v", err)

@@ -271,7 +271,7 @@ func TestMailKilled(t *testing.T) {
 		}
 	}
 	if more := testkit.Value(receive(ctx, beta, reader))(t); len(more) > 0 {
-		t.Errorf("%d messages came twice: %+v", len(more), more)
+		t.Errorf("%d messages arrived twice: %+v", len(more), more)
 	}
 	t.Logf("%d rounds: %d and %d messages, %v, %v", rounds, writers[0].next, writers[1].next, writers[0].statuses, writers[1].statuses)
 }

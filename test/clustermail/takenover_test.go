@@ -46,7 +46,7 @@ func TestMailTakenOver(t *testing.T) {
 		t.Helper()
 		testkit.Must(t, read(ctx, at, reader, []*writer{w}, seen))
 		if more := testkit.Value(receive(ctx, at, reader))(t); len(more) > 0 {
-			t.Fatalf("%d messages came twice: %+v", len(more), more)
+			t.Fatalf("%d messages arrived twice: %+v", len(more), more)
 		}
 	}
 	// lose has messages and a spawn wait at a host, which is killed while beta is stopped. Then beta handles them.

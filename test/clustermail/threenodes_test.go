@@ -138,7 +138,7 @@ func TestThreeNodes(t *testing.T) {
 		victim.start(t)
 	}
 	if more := testkit.Value(receive(ctx, beta, reader))(t); len(more) > 0 {
-		t.Errorf("%d messages came twice: %+v", len(more), more)
+		t.Errorf("%d messages arrived twice: %+v", len(more), more)
 	}
 	there := 0
 	for _, p := range testkit.Value(client.Call(ctx, beta.Client, schema.ProcessList, &schema.ProcessListInput{}))(t).Processes {

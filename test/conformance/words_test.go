@@ -37,7 +37,7 @@ func wordings(t *testing.T) []wording {
 		switch {
 		case line == "" || line[0] == '#':
 		case rest == "":
-			t.Fatalf("words.txt: %q must have a colon, and text behind it", line)
+			t.Fatalf("words.txt: %q must have a colon, and text after it", line)
 		case isExample && len(all) > 0 && list == "not":
 			all[len(all)-1].not = rest
 		case isExample && len(all) > 0 && list == "but":

@@ -55,7 +55,7 @@ func TestApprovalsKilled(t *testing.T) {
 		checkWaiting(t, p, waiting)
 		if t.Failed() {
 			d.Kill(t)
-			t.Fatalf("round %d: the daemon said\n%.4000s", round, d.Output())
+			t.Fatalf("round %d: the daemon's output:\n%.4000s", round, d.Output())
 		}
 	}
 	done := 0

@@ -47,7 +47,7 @@ func chapter(t *testing.T, seed uint64) {
 		distinct(t, writers)
 		if t.Failed() {
 			d.Kill(t) // its output is complete then
-			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Output())
+			t.Fatalf("round %d, seed %d: the daemon's output:\n%.4000s", round, seed, d.Output())
 		}
 	}
 	total := 0

@@ -176,13 +176,13 @@ func (r *receiver) judge(t *testing.T, kills int) {
 			again++
 		}
 	}
-	t.Logf("pid %d: %d delivered, %d lost, %d came again, %d acknowledged", r.pid, r.told, lost, again, len(r.acked))
+	t.Logf("pid %d: %d delivered, %d lost, %d delivered again, %d acknowledged", r.pid, r.told, lost, again, len(r.acked))
 	switch following := len(r.acked) == 0 && r.calls == 0; {
 	case r.told < kills:
 		t.Errorf("only %d messages were sent: too few for the kills to show anything", r.told)
 	case following && (again > 0 || lost > kills*32):
-		t.Errorf("pid %d: %d of the messages came again, %d are lost", r.pid, again, lost)
+		t.Errorf("pid %d: %d of the messages were delivered again, %d are lost", r.pid, again, lost)
 	case !following && lost > 0, r.calls > 0 && again > 0:
-		t.Errorf("pid %d: %d of the messages are lost, %d came again", r.pid, lost, again)
+		t.Errorf("pid %d: %d of the messages are lost, %d were delivered again", r.pid, lost, again)
 	}
 }

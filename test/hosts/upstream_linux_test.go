@@ -102,7 +102,7 @@ func TestRealServers(t *testing.T) {
 				}
 			}
 			if told := regexp.MustCompile(`"method":"notifications/progress".*"progressToken":"trigger-long-running-operation"`).MatchString(out); told != (server.name == "everything") {
-				t.Errorf("another host is told how far a call has come: %t, in %s", told, out)
+				t.Errorf("another host gets progress of a call: %t, in %s", told, out)
 			}
 			log := p.run("pwos", "audit", "log", "--pid", pid, "--limit", "1000")
 			for _, tool := range tools {

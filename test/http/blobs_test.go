@@ -97,7 +97,7 @@ func TestMessagesByReference(t *testing.T) {
 		}
 	}
 	if n != 2 {
-		t.Errorf("%d messages came", n)
+		t.Errorf("%d messages were received", n)
 	}
 	follower := p.raw()
 	follower.call("Ipc.Subscribe", object{"pid": b})

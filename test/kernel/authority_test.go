@@ -73,7 +73,7 @@ func TestEndedWhileWaiting(t *testing.T) {
 	waiting.send("Ipc.Receive", fmt.Sprintf(`{"pid":%d,"wait_ms":60000}`, pid), "")
 	c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 	if f := waiting.fault(waiting.next()); f.Code != 410 || !strings.Contains(f.Message, "has ended") {
-		t.Errorf("an agent that ended while it waited is told %+v", f)
+		t.Errorf("an agent that ended while it waited gets %+v", f)
 	}
 	for _, call := range []string{"Ipc.Receive", "Memory.List"} {
 		c.refused(410, call, fmt.Sprintf(`{"pid":%d}`, pid), "has ended")

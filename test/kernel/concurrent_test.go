@@ -55,7 +55,7 @@ func TestPoolUnderLoad(t *testing.T) {
 	sum := 0.0
 	for i, pid := range pids {
 		if got := c.holdings(pid).Held["ram"]; got != held[i] {
-			t.Errorf("pid %d holds %v, was told %v", pid, got, held[i])
+			t.Errorf("pid %d holds %v, its answers sum up to %v", pid, got, held[i])
 		}
 		sum += held[i]
 	}

@@ -26,7 +26,7 @@ func TestListFollowed(t *testing.T) {
 				a := agent.event(d, "Syscall.Listed")
 				testkit.Must(t, json.Unmarshal(a.Data, &list))
 				if got := slices.Contains(list.Syscalls, "Memory.Set"); got != want {
-					t.Errorf("told %s, want Memory.Set in it: %t", a.Data, want)
+					t.Errorf("the pushed list is %s, want Memory.Set in it: %t", a.Data, want)
 				}
 			}
 			if a := agent.speak(d, "Syscall.List", `{"follow":true}`, ""); a.Kind != "reply" {

@@ -61,7 +61,7 @@ func TestSessionOverAnyStream(t *testing.T) {
 			served = door.serve(near)
 			c = door.login(t, far, "stranger")
 			if a := c.next(); a.Kind != "error" || !strings.Contains(string(a.Data), `"code":401`) {
-				t.Errorf("a stranger is told %s", a.Data)
+				t.Errorf("a client without an authorized key gets %s", a.Data)
 			}
 			if _, err := c.lines.ReadByte(); !errors.Is(err, io.EOF) {
 				t.Errorf("after that the client reads %v", err)

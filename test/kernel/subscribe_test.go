@@ -188,7 +188,7 @@ func TestSubscriptionTakenBack(t *testing.T) {
 			operator.mail(pid, 1, "")
 			a := agent.event(d, "Ipc.Unsubscribed")
 			if !strings.Contains(string(a.Data), `"code":403`) || !strings.Contains(string(a.Data), "Ipc.Subscribe") || a.Metadata.Causation != id {
-				t.Errorf("told %s because of %s", a.Data, a.Metadata.Causation)
+				t.Errorf("the subscription ended with %s, caused by %s", a.Data, a.Metadata.Causation)
 			}
 			operator.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Ipc.*"]}`, pid), nil)
 			follower.speak(d, "Ipc.Subscribe", fmt.Sprintf(`{"pid":%d}`, pid), "")

@@ -76,10 +76,10 @@ func TestPaths(t *testing.T) {
 	c.refused(404, "os:///tool.ts", "Syscall.Call", call("./tool.ts"))
 	c.call("Kernel.Ingest", `{"uri":"agents/a.md"}`)
 	if got := c.call("Syscall.Call", call("./tool.ts")); got != `"found"` {
-		t.Errorf("beside the identity: got %s", got)
+		t.Errorf("a name relative to the identity: got %s", got)
 	}
 	if got := c.call("Syscall.Call", call("../skills/search")); got != `"found"` {
-		t.Errorf("beside the identity: got %s", got)
+		t.Errorf("a name relative to the identity: got %s", got)
 	}
 	c.refused(422, "Invalid input: syscall", "Syscall.Call", call("../../skills/search"))
 	if got := c.call("Syscall.Call", call("ping")); got != `{"payload":"x"}` {

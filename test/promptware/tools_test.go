@@ -147,7 +147,7 @@ func TestOthersAreServedBesideATool(t *testing.T) {
 		}
 		return all
 	}
-	t.Logf("alone, a Ping and a Memory.Set take %s", spread(rounds()))
+	t.Logf("without the tool, a Ping and a Memory.Set take %s", spread(rounds()))
 	testkit.Must(t, c.send("Syscall.Call", `{"syscall":"os/endless"}`))
 	testkit.Eventually(t, "the tool is called", func() bool { return len(p.entries(t, `"syscall":"os/endless"`)) > 0 })
 	t.Logf("during the tool's call they take %s", spread(rounds()))

@@ -110,7 +110,7 @@ func TestUndoBesideWriters(t *testing.T) {
 		}
 		if string(value) != `"written"` { // the writer's value is there before a refused undo, and after a successful one
 			if err != nil || string(value) != `"before"` {
-				t.Errorf("round %d: the value is %s, the undo said %v", round, value, err)
+				t.Errorf("round %d: the value is %s, the error of the undo %v", round, value, err)
 			}
 			at, _ := w.must(t, "Message.Replay", fmt.Sprintf(`{"until_seq":%d,"key":%q}`, by-1, key))
 			if !strings.HasSuffix(string(at), `"value":"changed"}`) {

@@ -315,7 +315,7 @@ func (o *oracle) restart(disk journal.FS, head uint64) error {
 		return err
 	}
 	if head < o.acked {
-		return fmt.Errorf("the journal ends with entry %d; clients were told of entry %d", head, o.acked)
+		return fmt.Errorf("the journal ends with entry %d; clients were told the content of entry %d", head, o.acked)
 	}
 	for i := range min(o.acked, uint64(len(before))) {
 		if before[i].hash != o.entries[i].hash {

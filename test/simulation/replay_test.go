@@ -112,7 +112,7 @@ func (w *world) restoreState(head uint64) (err error) {
 func same[P actors.Part](live, again map[schema.Domain]P) error {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if l, a := picture(live[name]), picture(again[name]); l != a {
-			return fmt.Errorf("%s: the state is\n%s, the journal alone makes\n%s", name, l, a)
+			return fmt.Errorf("%s: the state is\n%s, and that of the journal alone\n%s", name, l, a)
 		}
 	}
 	return nil

@@ -247,7 +247,7 @@ func TestServerWhoseAuthenticatorFails(t *testing.T) {
 	must(t, err)
 	defer nc.Close()
 	if got, err := io.ReadAll(nc); err != nil || len(got) != 0 {
-		t.Errorf("it was told %q, %v", got, err)
+		t.Errorf("the client got %q, %v", got, err)
 	}
 	must(t, server.Shutdown(t.Context()))
 	if text := server.log.String(); !strings.Contains(text, "no host key") {

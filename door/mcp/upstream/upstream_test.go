@@ -160,7 +160,7 @@ func TestGivenUp(t *testing.T) {
 	select {
 	case <-ended:
 	case <-testkit.Context(t).Done():
-		t.Error("the server was not told")
+		t.Error("the call was not canceled at the server")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%s, %v", answer.Data, err)
 	}
 	if len(reports) != 1 || reports[0].ID != "long" || reports[0].Progress != 0.5 || *reports[0].Total != 2 || *reports[0].Message != strings.Repeat("é", 510)+"..." {
-		t.Errorf("told %+v", reports)
+		t.Errorf("the caller got progress %+v", reports)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestCollector(t *testing.T) {
 	k.run(t, "", "export", "otlp", "--to", url)
 	for _, id := range want {
 		if r.times[id] != 1 {
-			t.Errorf("record %s came %d times", id, r.times[id])
+			t.Errorf("record %s arrived %d times", id, r.times[id])
 		}
 	}
 }
@@ -188,5 +188,5 @@ func TestKilled(t *testing.T) {
 	for _, w := range r.wrong {
 		t.Error(w)
 	}
-	t.Logf("%d records, %d of them came again", len(want), again)
+	t.Logf("%d records, %d of them arrived again", len(want), again)
 }
