@@ -115,7 +115,7 @@ func TestAgentsThatHang(t *testing.T) {
 		t.Cleanup(func() { close(done) })
 		e := refused(t, loginThrough(t, newWorld(t, "ed25519"), socket, never, soon), fault.AuthAgentSilent)
 		if e.Detail("key") != vectorKey(t, "ed25519").Fingerprint() {
-			t.Errorf("it names the key %q", e.Detail("key"))
+			t.Errorf("the error names the key %q", e.Detail("key"))
 		}
 	})
 	t.Run("until the caller has enough", func(t *testing.T) {

@@ -112,7 +112,7 @@ func TestGateServesBehindSilentConnections(t *testing.T) {
 		honest, err := gate.Enter(t.Context(), &clock{}, 2)
 		testkit.Must(t, err)
 		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("it waited %v for a place", took)
+			t.Errorf("the honest client waited %v for a place", took)
 		}
 		if got, want := interrupted(silent), len(silent)-access.AuthWaiting+1; got != want {
 			t.Errorf("%d silent connections were interrupted, want %d", got, want)
@@ -138,7 +138,7 @@ func TestGateEvictsTheOldest(t *testing.T) {
 			t.Errorf("the first got %v, want ErrEvicted", err)
 		}
 		if got := time.Since(start); got != access.AuthGrace {
-			t.Errorf("it was evicted after %v, want %v", got, access.AuthGrace)
+			t.Errorf("the first connection was evicted after %v, want %v", got, access.AuthGrace)
 		}
 		if n := gate.Waiting(); n != access.AuthWaiting {
 			t.Errorf("%d wait, want %d", n, access.AuthWaiting)

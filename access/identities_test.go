@@ -92,7 +92,7 @@ func TestBadKeyFiles(t *testing.T) {
 			}
 			found, err := (&access.Identities{Files: []string{path, keyFile(t, "ecdsa256")}}).Find(t.Context())
 			if err != nil || len(found.Signers) != 1 || len(found.Skipped) != 1 {
-				t.Errorf("it is not skipped as one of several: %+v, %v", found, err)
+				t.Errorf("the bad file is not skipped as one of several: %+v, %v", found, err)
 			}
 		})
 	}

@@ -128,7 +128,7 @@ func TestSignatureBindsEverything(t *testing.T) {
 				t.Errorf("the error names the key %q", e.Detail("key"))
 			}
 			if code := fault.Of(err).Code(); code != 401 {
-				t.Errorf("its code on the wire is %d", code)
+				t.Errorf("the error's code on the wire is %d", code)
 			}
 		})
 	}

@@ -155,7 +155,7 @@ func TestShellClient(t *testing.T) {
 			c := challenge()
 			data, says := runScript(t, c, schema.OsMessage, nil, path, socket, other)
 			if !strings.Contains(says, w.host.Key().String()) {
-				t.Errorf("it does not name the kernel that it trusts: %s", says)
+				t.Errorf("the script does not name the kernel that it trusts: %s", says)
 			}
 			must(c.Verify(data))(t)
 

@@ -162,7 +162,7 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 		t.Errorf("the refusal is %+v", m)
 	}
 	if !strings.Contains(string(m.Data), "Syscall.Authenticate") {
-		t.Errorf("it does not say how to correct it: %s", m.Data)
+		t.Errorf("the refusal does not say how to correct the answer: %s", m.Data)
 	}
 }
 

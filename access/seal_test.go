@@ -90,7 +90,7 @@ func TestSealVectors(t *testing.T) {
 	key := sealers["ed25519"]
 	digest, _ := strings.CutPrefix(key.Key().Fingerprint(), "SHA256:")
 	if want := "ssh-fp:SHA256:" + strings.NewReplacer("+", "-", "/", "_").Replace(digest); key.KeyID() != want {
-		t.Errorf("its id is %s, want %s", key.KeyID(), want)
+		t.Errorf("the key id is %s, want %s", key.KeyID(), want)
 	}
 }
 
@@ -290,6 +290,6 @@ func TestSealStopsWithItsAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Seal(ctx, []byte("x"), nil); err == nil {
-		t.Error("it seals after its context has ended")
+		t.Error("the sealer seals after its context has ended")
 	}
 }

@@ -40,14 +40,14 @@ func TestVectors(t *testing.T) {
 			t.Parallel()
 			sig := must(access.ParseArmored(vector(t, name+".sig")))(t)
 			if key, _, _ := strings.Cut(name, "-"); sig.Key != vectorKey(t, key) {
-				t.Errorf("it is by %v", sig.Key)
+				t.Errorf("the signature is by %v", sig.Key)
 			}
 			if err := sig.Verify(access.Namespace, text, false); err != nil {
 				t.Error(err)
 			}
 			refused(t, sig.Verify(access.Namespace, slices.Concat(text, []byte("\n")), false), fault.AuthSignature)
 			if sig.Armor() != vector(t, name+".sig") {
-				t.Error("it is not formatted as OpenSSH wrote it")
+				t.Error("the signature is not formatted as OpenSSH wrote it")
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestOneSignatureHasOneForm(t *testing.T) {
 					// A signature by another key would be another login, so only the same key
 					// counts.
 					if err == nil && sig.Key == key && sig.Verify(access.Namespace, text, false) == nil {
-						t.Fatalf("it verifies with bit %d of byte %d flipped", bit, i)
+						t.Fatalf("the signature verifies with bit %d of byte %d flipped", bit, i)
 					}
 					blob[i] ^= 1 << bit
 				}

@@ -124,7 +124,7 @@ func TestApprovalExpires(t *testing.T) {
 		begun := time.Now()
 		c.send(set("b", "ask")) // for the 10 seconds that are left
 		if got := c.next(); got.Code != "425" || !strings.Contains(got.Text, "approval q-2") || time.Since(begun) != 10*time.Second {
-			t.Errorf("after %s: %s", time.Since(begun), got.Text)
+			t.Errorf("answered after %s: %s", time.Since(begun), got.Text)
 		}
 		if got := a.decide("q-1", "approve", ""); got.Code != "409" || !strings.Contains(got.Text, "expired") {
 			t.Errorf("an answer to an expired question: %s", got.Text)

@@ -155,7 +155,7 @@ func TestSecretsStayOut(t *testing.T) {
 					t.Errorf("the caller got %d answers: %s", n, out)
 				}
 				if ran != 2 {
-					t.Errorf("it ran %d times, want 2: it has no key", ran)
+					t.Errorf("the call ran %d times, want 2: it has no key", ran)
 				}
 				for _, e := range s.entries() {
 					want := keyed("k", frame(schema.OsMessage, tt.row.Kind, tt.row.Type, tt.recorded, "a"))

@@ -30,7 +30,7 @@ func TestInSlices(t *testing.T) {
 				t.Errorf("%.80s", a)
 			}
 			if m.turns < c.turns {
-				t.Errorf("it took %d turns, want %d or more", m.turns, c.turns)
+				t.Errorf("the decision took %d turns, want %d or more", m.turns, c.turns)
 			}
 		})
 	}

@@ -345,7 +345,7 @@ func TestTwoWriters(t *testing.T) {
 		c, _ := m.copy(t, s, "alpha")
 		copies = append(copies, c)
 	}
-	testkit.Eventually(t, "one of them stops", func() bool {
+	testkit.Eventually(t, "one of the copies stops", func() bool {
 		for i, s := range journals {
 			if copies[1-i].Progress().Alarm != "" {
 				return true

@@ -38,7 +38,7 @@ func TestTexts(t *testing.T) {
 				t.Errorf("on stderr it prints %q", d.stderr)
 			}
 			if _, err := os.Lstat(d.Dir); !os.IsNotExist(err) {
-				t.Errorf("it made its runtime directory: %v", err)
+				t.Errorf("the daemon made its runtime directory: %v", err)
 			}
 		})
 	}
@@ -138,11 +138,11 @@ func TestPrecedence(t *testing.T) {
 			testkit.Must(t, err)
 			for _, path := range made {
 				if filepath.Base(filepath.Dir(path)) != want {
-					t.Errorf("it made %s, want all in %s", path, want)
+					t.Errorf("the daemon made %s, want all files in %s", path, want)
 				}
 			}
 			if len(made) == 0 {
-				t.Error("it made nothing")
+				t.Error("the daemon made no file")
 			}
 			testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 			d.wantExit(t, 0)

@@ -138,7 +138,7 @@ func TestOperatorsKey(t *testing.T) {
 		p.want("command", "Clock.Advance", `{"ticks":1}`, `"tick":`)
 	}
 	if known, err := h.known.List(); err != nil || len(known) != 2 {
-		t.Errorf("its kernel is remembered as %v, %v; want one a socket", known, err)
+		t.Errorf("the known hosts have the kernel as %v, %v; want one for each socket", known, err)
 	}
 }
 

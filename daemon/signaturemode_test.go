@@ -89,7 +89,7 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 			}
 			offer := connect(t, d.serving(t).KernelSocket).next()
 			if want := `"scheme":"` + c.mode + `"`; !strings.Contains(string(offer.Data), want) {
-				t.Errorf("it offers %s, want %s", offer.Data, want)
+				t.Errorf("the daemon offers %s, want %s", offer.Data, want)
 			}
 		})
 	}

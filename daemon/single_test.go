@@ -75,7 +75,7 @@ func TestAfterSIGKILL(t *testing.T) {
 	testkit.Must(t, first.cmd.Process.Kill())
 	testkit.Receive(t, first.exited, "the killed process's end")
 	if _, err := os.Lstat(first.KernelSocket); err != nil {
-		t.Fatalf("it left no socket: %v", err)
+		t.Fatalf("the killed daemon has left no socket: %v", err)
 	}
 	for _, path := range []string{spawn(t, dir, nil).serving(t).KernelSocket, first.EventsSocket} {
 		p := dial(t, path)

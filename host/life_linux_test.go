@@ -179,7 +179,7 @@ func TestFirstThreadEnds(t *testing.T) {
 	c.Argv = []string{"/bin/sh", "-c", `setsid "$0" t-lonely pid & while :; do sleep 1000; done`, c.Argv[0]}
 	p := start(t, h, c)
 	pid := readPID(t, filepath.Join(c.Dir, "pid"))
-	testkit.Eventually(t, "its first thread ended", func() bool { s, _ := stat(pid); return s == 'Z' })
+	testkit.Eventually(t, "the end of the first thread", func() bool { s, _ := stat(pid); return s == 'Z' })
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 	if tasks, err := os.ReadDir("/proc/" + itoa(pid) + "/task"); err == nil && len(tasks) > 1 {
 		t.Errorf("%d threads are left", len(tasks))

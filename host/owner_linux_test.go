@@ -146,7 +146,7 @@ func TestTamper(t *testing.T) {
 			pid := readPID(t, filepath.Join(c.Dir, "pid"))
 			// It is first the agent's, then tampered with, then gone. It must never be without an owner, since that would
 			// make it the operator's.
-			testkit.Eventually(t, "its end", func() bool {
+			testkit.Eventually(t, "the end of the process", func() bool {
 				if owner, err := h.Owner(pid); owner != p && !errors.Is(err, host.ErrTampered) && !errors.Is(err, host.ErrGone) {
 					t.Errorf("%s %s: the owner is %v, %v", name, which, owner, err)
 				}

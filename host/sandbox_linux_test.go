@@ -106,7 +106,7 @@ func TestSandboxFollowsNoLink(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(base, "private", "new")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it has written: %v", err)
+		t.Errorf("the program has written outside of its directory: %v", err)
 	}
 }
 

@@ -134,7 +134,7 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 		testkit.Must(t, file.Close())
 	}
 	if owner, err := h.Peer(raw); owner != p || err != nil {
-		t.Errorf("it is %v's, %v", owner, err)
+		t.Errorf("the owner is %v, %v", owner, err)
 	}
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 }

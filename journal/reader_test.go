@@ -159,7 +159,7 @@ func TestReaderIsNotAheadOfLimit(t *testing.T) {
 		if op.Kind == faultfs.Truncate {
 			for _, want := range []uint64{1, 2, 0, 0} {
 				if got := next(); got != want {
-					t.Errorf("before the failed write was taken back: read entry %d, want %d", got, want)
+					t.Errorf("before the failed write was removed: read entry %d, want %d", got, want)
 				}
 			}
 		}
@@ -174,7 +174,7 @@ func TestReaderIsNotAheadOfLimit(t *testing.T) {
 	grow(t, l, 6)
 	for _, want := range []uint64{3, 4, 5, 6, 7, 8, 0} {
 		if got := next(); got != want {
-			t.Errorf("after it: read entry %d, want %d", got, want)
+			t.Errorf("after that write: read entry %d, want %d", got, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestNewest(t *testing.T) {
 		pages := 0
 		got, err := pwos.Newest(floor, last, most, func(since, limit int64) (seqs []int64, next int64) {
 			if pages++; limit < 1 || limit > 1000 || since < floor {
-				t.Fatalf("it asks for %d entries after %d, of those after %d", limit, since, floor)
+				t.Fatalf("newest asks for %d entries after %d, want from 1 to 1000, and none at or before %d", limit, since, floor)
 			}
 			for seq := since + 1; seq <= last+added; seq++ {
 				if seq%every != 0 {

@@ -98,7 +98,7 @@ func TestProgress(t *testing.T) {
 		work.Wait()
 	})
 	h := connect(t, p.bridge("Memory.*"))
-	h.until("it is registered", func() bool {
+	h.until("the registered tools are offered", func() bool {
 		return strings.Contains(p.operator("Syscall.List", `{}`), "Sum.Add")
 	})
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)

@@ -44,7 +44,7 @@ func TestLess(t *testing.T) {
 	s.restart()
 	all := s.show()
 	if b := all[2]; b.Calls.Left != "99" || b.Calls.Withheld != "701" || b.Tokens.Left != "43" || b.Tokens.Withheld != "750" {
-		t.Errorf("it has %+v, %+v", *b.Calls, *b.Tokens)
+		t.Errorf("the agent has %+v, %+v", *b.Calls, *b.Tokens)
 	}
 	again := &kernel.Call{PID: kernel.Operator, Syscall: schema.CapabilityGrant.Row(), Input: less.Input}
 	if !s.admit(again) {
@@ -57,13 +57,13 @@ func TestLess(t *testing.T) {
 		t.Errorf("granted again: %+v", *b.Calls)
 	}
 	if b := all[1]; b.Calls.Left != "899" || b.Tokens.Left != "950" {
-		t.Errorf("its parent has %+v, %+v", *b.Calls, *b.Tokens)
+		t.Errorf("the parent has %+v, %+v", *b.Calls, *b.Tokens)
 	}
 	s.record(&kernel.Call{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: []int64{2}}})
 	delete(s.parents, 2)
 	s.check()
 	if b := s.show()[1]; b.Calls.Left != "998" || b.Tokens.Left != "993" {
-		t.Errorf("its parent has in the end %+v, %+v", *b.Calls, *b.Tokens)
+		t.Errorf("at the end the parent has %+v, %+v", *b.Calls, *b.Tokens)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestAddBeside(t *testing.T) {
 
 	must(t, r, operator, "Capability.Revoke", `{"pid":1}`, `{"pid":1,"revoked":true}`)
 	if !may("Clock.Get") || may("Memory.Get") {
-		t.Error("after the agent's token was revoked, what it granted is still allowed, or what the operator granted is not")
+		t.Error("after the agent's token was revoked, its grants are still effective, or the operator's are not")
 	}
 }
 

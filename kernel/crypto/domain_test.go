@@ -145,7 +145,7 @@ func TestHasNoState(t *testing.T) {
 	}
 	d.Reset()
 	if err := d.Restore([]byte("x")); err == nil {
-		t.Error("it takes a state")
+		t.Error("the domain accepts a snapshot")
 	}
 }
 

@@ -37,7 +37,7 @@ func begun[T any](s *shell) *T {
 	s.t.Helper()
 	do, ok := s.effect.Run.(*T)
 	if !ok {
-		s.t.Fatalf("it asks for %T", s.effect.Run)
+		s.t.Fatalf("the last call asked for the effect %T", s.effect.Run)
 	}
 	return do
 }

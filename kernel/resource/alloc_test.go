@@ -159,7 +159,7 @@ func TestNewRefuses(t *testing.T) {
 func TestDecideKnowsItsOwnSyscallsOnly(t *testing.T) {
 	t.Parallel()
 	if _, err := newBench(t).ledger.Decide(request(t, 0, "Syscall.Ping", `{"payload":1}`)); err == nil {
-		t.Error("it answers another domain's syscall")
+		t.Error("Decide answers another domain's syscall")
 	}
 }
 

@@ -119,16 +119,16 @@ func TestIs(t *testing.T) {
 	err := fmt.Errorf("around it: %w", f)
 	for _, is := range []error{fault.CapabilityDenied, fault.Forbidden, fault.MemoryNotFound, fault.NotFound, io.ErrUnexpectedEOF, f} {
 		if !errors.Is(err, is) {
-			t.Errorf("it is no %v", is)
+			t.Errorf("errors.Is does not match %v", is)
 		}
 	}
 	for _, not := range []error{fault.CapabilityExpired, fault.Conflict, io.EOF, fault.CapabilityDenied.New("no")} {
 		if errors.Is(err, not) {
-			t.Errorf("it is %v", not)
+			t.Errorf("errors.Is matches %v", not)
 		}
 	}
 	if text := err.Error(); text != "around it: no: no key" {
-		t.Errorf("it says %q", text)
+		t.Errorf("the text of the fault is %q", text)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	if !slices.IsSortedFunc(all, func(a, b fault.Entry) int { return strings.Compare(string(a.ID), string(b.ID)) }) {
-		t.Error("it is not sorted")
+		t.Error("the catalogue is not sorted")
 	}
 }
 

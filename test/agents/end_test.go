@@ -344,6 +344,6 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	testkit.WriteFile(t, p.Path("config.toml"), settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, 1); d.reason() != "shutdown" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
-		t.Errorf("it ended as %+v", d.Exit)
+		t.Errorf("the agent ended as %+v", d.Exit)
 	}
 }

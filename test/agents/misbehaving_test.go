@@ -40,7 +40,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 			}
 			if test.ends {
 				if d := c.awaitGone(t, bad); d.Exit.Fault == nil || *d.Exit.Fault != "RECOVERABLE" {
-					t.Errorf("it ended as %+v", d.Exit)
+					t.Errorf("the agent ended as %+v", d.Exit)
 				}
 			} else if d := c.get(t, bad); d.State != "RUNNING" {
 				t.Errorf("the agent is %s, %+v", d.State, d.Exit)

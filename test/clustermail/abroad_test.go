@@ -68,7 +68,7 @@ func TestSpawnAbroad(t *testing.T) {
 	}
 	parent := beta.process(beta.process(out.ChildPID).ParentPID)
 	if parent.AgentID != "kernel-alpha" {
-		t.Errorf("its parent is %q", parent.AgentID)
+		t.Errorf("the parent of the child is %q", parent.AgentID)
 	}
 	// The default grant is limited by the line of alpha there.
 	if out := testkit.Value(alpha.spawnAt(0, "beta", "default", nil))(t); beta.token(out.ChildPID) != "SYS_SEND_MSG SYS_SPAWN SYS_TERMINATE" {

@@ -57,7 +57,7 @@ func TestActs(t *testing.T) {
 	p.press("dialog", "Pause")
 	p.reads("running, paused")
 	if !strings.Contains(state(), `"paused":true`) {
-		t.Errorf("it is not paused: %s", state())
+		t.Errorf("the agent is not paused: %s", state())
 	}
 	p.press(".detail", "Resume…")
 	p.press("dialog", "Resume")
@@ -66,7 +66,7 @@ func TestActs(t *testing.T) {
 	p.press("dialog", "Kill")
 	p.reads("Kill: sleeper (4)")
 	if !strings.Contains(state(), `"TERMINATED"`) {
-		t.Errorf("it is not killed: %s", state())
+		t.Errorf("the agent was not killed: %s", state())
 	}
 }
 

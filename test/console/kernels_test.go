@@ -159,7 +159,7 @@ func TestKernels(t *testing.T) {
 	p.press("dialog", "Kill")
 	p.reads("Kill: kernel-alpha/builder (2)")
 	if state := string(beta.do(t, "Process.Get", `{"pid":2}`)); !strings.Contains(state, `"TERMINATED"`) {
-		t.Errorf("it is not killed: %s", state)
+		t.Errorf("the process was not killed: %s", state)
 	}
 
 	p.choose("beta")

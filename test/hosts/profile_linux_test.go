@@ -43,7 +43,7 @@ func TestProfiles(t *testing.T) {
 					t.Errorf("in its directory: %s", m.results[1])
 				}
 				if _, err := os.Stat(p.Path("new")); !errors.Is(err, os.ErrNotExist) {
-					t.Errorf("it has written outside: %v", err)
+					t.Errorf("the host has written outside: %v", err)
 				}
 				if log := p.run("pwos", "call", "Process.List"); !strings.Contains(log, `"intent":"profile:`+profile+`"`) {
 					t.Errorf("processes: %s", log)

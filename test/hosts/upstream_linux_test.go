@@ -68,7 +68,7 @@ func TestRealServers(t *testing.T) {
 			var tools []struct{ Tool, Change string }
 			testkit.Must(t, json.Unmarshal([]byte(p.run("pwos", args...)), &tools))
 			if len(tools) < len(server.calls) {
-				t.Fatalf("it offers %v", tools)
+				t.Fatalf("the server's tools are %v", tools)
 			}
 			testkit.Must(t, os.WriteFile(p.Path("project/c.txt"), nil, 0o600))
 			bob := "bob-" + server.name

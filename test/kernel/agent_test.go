@@ -110,7 +110,7 @@ func TestAgentAtTheGate(t *testing.T) {
 		}
 	}
 	if got, want := fmt.Sprint(out.Syscalls), "[Syscall.Describe Syscall.Echo Syscall.List Syscall.Ping]"; got != want {
-		t.Errorf("it may call %s, want %s", got, want)
+		t.Errorf("the agent may call %s, want %s", got, want)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestMailOrder(t *testing.T) {
 	}
 	c.call("Clock.Advance", `{"ticks":3}`, nil)
 	if c.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":9,"expires_at_tick":2}`, pid), &sent); sent.Status != "EXPIRED" {
-		t.Errorf("late: %+v", sent)
+		t.Errorf("a message that is sent after its expiry: %+v", sent)
 	}
 	if got := c.receive(pid, `,"intent":"news"`); got != "6" {
 		t.Errorf("by intent: %s", got)

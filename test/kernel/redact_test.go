@@ -416,7 +416,7 @@ func TestRedactAtOnce(t *testing.T) {
 		}
 	}
 	if done != 1 {
-		t.Errorf("it was redacted %d times", done)
+		t.Errorf("the member was redacted %d times", done)
 	}
 	for member, want := range map[string]string{"/request/data/value/0": "has no member", "/request": "only what is below", "value": "must be a JSON pointer", "/request/data/value/" + strings.Repeat("x", 2000): "the pointer is longer than"} {
 		c.refused(map[bool]int{true: 404, false: 422}[member == "/request/data/value/0"], "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":%q}`, seq, member), want)
@@ -447,7 +447,7 @@ func TestRedactBlobs(t *testing.T) {
 		t.Errorf("got %+v", out)
 	}
 	if found := holders(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); !slices.Equal(found, []string{letter}) {
-		t.Errorf("it is in %q", found)
+		t.Errorf("the value is in %q", found)
 	}
 	testkit.Must(t, os.Remove(letter))
 
@@ -479,7 +479,7 @@ func TestRedactBlobs(t *testing.T) {
 		}
 	}
 	if found := holders(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
-		t.Errorf("it is in %q", found)
+		t.Errorf("the value is in %q", found)
 	}
 }
 

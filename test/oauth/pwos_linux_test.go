@@ -119,7 +119,7 @@ func TestMCPLogin(t *testing.T) {
 	p.revoke()
 	p.call(hi, 0)
 	if p.renewals != 1 {
-		t.Errorf("it was renewed %d times", p.renewals)
+		t.Errorf("the login was renewed %d times", p.renewals)
 	}
 	p.restart(true)
 	p.call("session", 1)

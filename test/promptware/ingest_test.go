@@ -125,7 +125,7 @@ func TestIngestFailsWhole(t *testing.T) {
 	c.refused(404, "nowhere", "FileSystem.Hydrate", `{"uri":"lost.md"}`)
 	c.refused(422, "uri", "FileSystem.Hydrate", `{}`)
 	if got := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid)); got != has {
-		t.Errorf("it has %s", got)
+		t.Errorf("the resources of the identity are %s", got)
 	}
 	poor := c.call("Syscall.Spawn", `{"child_agent_id":"b","capabilities":{"allowed_syscalls":["Memory.*"]}}`)
 	var other int

@@ -410,7 +410,7 @@ func TestLinkOfADetacher(t *testing.T) {
 		}
 		must(t, errors.Join(l.Close(), l.Close()))
 		if nc.ended != 1 {
-			t.Errorf("it ended %d times", nc.ended)
+			t.Errorf("the detacher was closed %d times", nc.ended)
 		}
 	})
 }

@@ -197,7 +197,7 @@ func TestCloseUnlinksOnlyItsOwn(t *testing.T) {
 			before := inode(t, places.KernelSocket)
 			must(t, listeners[0].Close())
 			if !os.SameFile(before, inode(t, places.KernelSocket)) {
-				t.Error("it was replaced")
+				t.Error("the file was replaced")
 			}
 		})
 	}

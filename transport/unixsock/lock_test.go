@@ -285,7 +285,7 @@ func TestHostileLockFile(t *testing.T) {
 				t.Errorf("got %v, want an error that names %s", err, places.Lock)
 			}
 			if after := inode(t, places.Lock); !os.SameFile(before, after) || before.Mode() != after.Mode() {
-				t.Error("it was changed")
+				t.Error("the file was changed")
 			}
 			if _, err := os.Lstat(places.Lock + ".target"); !errors.Is(err, fs.ErrNotExist) {
 				t.Error("a file was made through the link")

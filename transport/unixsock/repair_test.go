@@ -101,7 +101,7 @@ func TestRepairOccupied(t *testing.T) {
 				t.Errorf("repaired %v, %v, want fault.PlaceOccupied", repaired, err)
 			}
 			if !os.SameFile(before, inode(t, places.KernelSocket)) {
-				t.Error("it was replaced")
+				t.Error("the other file was replaced")
 			}
 			must(t, os.Remove(places.KernelSocket))
 			if repaired, err := listeners[0].Repair(t.Context(), lock); err != nil || !repaired {
