@@ -125,6 +125,6 @@ func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 		}
 		daemon.Wait(t)
 	}
-	t.Fatal("no daemon can be reached before it ends")
+	t.Fatal("each daemon ended before a client had connected: the machine is too busy")
 	return nil, nil
 }

@@ -48,7 +48,7 @@ func TestTerminateRepeated(t *testing.T) {
 				t.Fatalf("the repetition is answered with %+v, %v", f, err)
 			}
 			if testkit.Alive(own) || testkit.Alive(orphan) {
-				t.Error("answered while something was left")
+				t.Error("Terminate was answered while a process was left")
 			}
 			if d := c.get(t, pid); d.OSPID != nil || d.reason() != test.reason {
 				t.Errorf("afterwards the process is %+v, %+v", d, d.Exit)

@@ -100,7 +100,7 @@ func TestSiege(t *testing.T) {
 		most *= 6
 	}
 	if used := residentMB(t, daemon.PID()); used > most {
-		t.Errorf("the daemon has come to %d MB", used)
+		t.Errorf("the daemon has grown to %d MB", used)
 	}
 	// 32 connections of each, the hosted channels, and the daemon's own descriptors.
 	if got := sockets(t, daemon.PID()); got > 3*32+20 {

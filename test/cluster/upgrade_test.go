@@ -28,7 +28,7 @@ func stamped(t *testing.T, version string) string {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PWOS_LONG") != "1" {
-		t.Skip("runs with PWOS_LONG=1")
+		t.Skip("needs PWOS_LONG=1")
 	}
 	before, after := stamped(t, "v1.0.0"), stamped(t, "v1.1.0")
 	r := newRig(t, setup{hosts: 2, nodes: 3, lease: 5 * time.Second, daemon: filepath.Join(before, "pwosd"), bus: filepath.Join(before, "pwos-bus")})

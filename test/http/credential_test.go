@@ -31,7 +31,7 @@ func TestOpenCredentials(t *testing.T) {
 	headers["x-note"] = "another"
 	refused(t, call(t, c, "Http.Fetch", ask, "k"), 409, "another message")
 	if n := asked.Load(); n != 1 {
-		t.Errorf("the server was asked %d times", n)
+		t.Errorf("the server got %d requests", n)
 	}
 	journal := p.Journal(p.t)
 	if strings.Contains(journal, "s3cret") || strings.Count(journal, `"[redacted]"`) < 3 || !strings.Contains(journal, `"seen"`) {

@@ -101,7 +101,7 @@ func TestHosts(t *testing.T) {
 	refused(t, call(t, c, "Http.Fetch", object{"pid": some, "url": elsewhere}), 403, "127.0.0.2")
 	refused(t, call(t, c, "Http.Fetch", object{"pid": some, "url": strings.Replace(p.server.URL, "https", "http", 1)}), 403, "http")
 	if n := asked.Load(); n != 0 {
-		t.Errorf("the server was asked %d times", n)
+		t.Errorf("the server got %d requests", n)
 	}
 	refused(t, call(t, c, "Http.Fetch", object{"pid": some, "url": p.server.URL + "/away"}), 403, "redirected", "127.0.0.2")
 	if got := done(t, c, "Http.Fetch", object{"pid": some, "url": p.server.URL}); got["status"] != 200.0 {
@@ -131,7 +131,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("the server was asked %d times", n)
+		t.Errorf("the server got %d requests", n)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestVerdictOfTheKilled(t *testing.T) {
 	pid := agent(t, p.dial(), object{"hosts": []string{"127.0.0.1:*"}})
 	done(t, p.dial(), "Memory.Set", object{"key": "k", "value": 1})
 	p.raw().send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"pid":%v,"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1}}`, pid, p.server.URL))
-	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server gets the request", func() bool { return h.asked.Load() == 1 })
 	if got := p.rowsOf(pid); fmt.Sprint(got) != "[{mine running 0}]" {
 		t.Errorf("meanwhile: rows %v", got)
 	}

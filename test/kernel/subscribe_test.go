@@ -198,7 +198,7 @@ func TestSubscriptionTakenBack(t *testing.T) {
 			operator.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 			follower.event(d, "Ipc.Unsubscribed")
 			if a := follower.speak(d, "Syscall.Ping", `{"payload":1}`, ""); a.Kind != "reply" {
-				t.Errorf("the connection of a subscription that has ended: %s", a.Data)
+				t.Errorf("a call after the end of the subscription: %s", a.Data)
 			}
 		})
 	}

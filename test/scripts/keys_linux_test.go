@@ -136,7 +136,7 @@ func (s *sitting) leave(t *testing.T, status int) {
 		t.Errorf("exit status %d, want %d", got, status)
 	}
 	if after := s.settings(t); after != s.before {
-		t.Errorf("the terminal was %+v, and is %+v", s.before, after)
+		t.Errorf("the terminal's settings were %+v, and are %+v", s.before, after)
 	}
 	testkit.Must(t, s.theirs.Close())
 	s.reader.Wait()

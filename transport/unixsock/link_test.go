@@ -218,7 +218,7 @@ func TestLinkDrained(t *testing.T) {
 			}
 			l.await(poll.Hup)
 			if _, err := far.Write([]byte("late\n")); !errors.Is(err, syscall.EPIPE) {
-				t.Errorf("the peer wrote on: %v", err)
+				t.Errorf("the peer could still write: %v", err)
 			}
 			l.Interrupt() // input that has arrived is read in spite of it
 			l.want(strings.TrimSuffix(strings.ReplaceAll(text, "\n", "|"), "|"), io.EOF)
