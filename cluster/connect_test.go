@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -95,44 +93,5 @@ func TestInboxesCannotBeGuessed(t *testing.T) {
 	prefix := cluster.InboxPrefix("alpha") + "."
 	if !strings.HasPrefix(first, prefix) || same > len(prefix)+4 || len(first) < len(prefix)+26 {
 		t.Errorf("inboxes %s and %s", first, second)
-	}
-}
-
-// A stream of an earlier build allows direct reads, whose answer is the message as it was stored: a member could have it sent anywhere,
-// also to the interface of JetStream. The kernel has the bus switch them off.
-func TestDirectReads(t *testing.T) {
-	t.Parallel()
-	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
-	b := testbus.Start(t, line)
-	b.Stop()
-	old := testkit.Value(server.NewServer(&server.Options{Port: -1, Host: "127.0.0.1", NoSigs: true, NoLog: true, JetStream: true, StoreDir: b.Dir, NoSystemAccount: true}))(t)
-	old.Start()
-	if !old.ReadyForConnections(testkit.Patience) {
-		t.Fatal("the server does not listen")
-	}
-	conn := testkit.Value(nats.Connect(old.ClientURL()))(t)
-	js := testkit.Value(jetstream.New(conn))(t)
-	for _, c := range []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)} {
-		c.AllowDirect, c.MaxMsgSize = true, -1
-		testkit.Value(js.CreateStream(testkit.Context(t), c))(t)
-	}
-	conn.Close()
-	old.Shutdown()
-	old.WaitForShutdown()
-	b.Restart()
-
-	s := newScribe(t, key)
-	s.write(3, 10)
-	alpha := join(t, b, "alpha", key)
-	c, _ := alpha.copy(t, s, "alpha")
-	copied(t, c, s)
-	whole(t, alpha, s, "alpha")
-	leader := cluster.NewLease(alpha.js, cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: cluster.BootClock}, "first", 1, cluster.Seen{}, func() bool { return true })
-	testkit.Must(t, leader.Renew(testkit.Context(t)))
-	for _, want := range []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)} {
-		got := testkit.Value(alpha.js.Stream(testkit.Context(t), want.Name))(t).CachedInfo().Config
-		if got.AllowDirect || got.MaxMsgSize != want.MaxMsgSize {
-			t.Errorf("%s allows direct reads: %v, of at most %d bytes", got.Name, got.AllowDirect, got.MaxMsgSize)
-		}
 	}
 }

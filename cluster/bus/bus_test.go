@@ -168,6 +168,41 @@ func TestStreamsOfMembers(t *testing.T) {
 	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
 }
 
+// Streams of an earlier build allow direct reads, whose answer is the message as it was stored: a member could have it sent anywhere,
+// also to the interface of JetStream. A kernel has the bus switch them off before it uses its stream or lease.
+func TestDirectReads(t *testing.T) {
+	t.Parallel()
+	s, key := settings(t)
+	old := testkit.Value(server.NewServer(&server.Options{Port: -1, Host: "127.0.0.1", NoSigs: true, NoLog: true, JetStream: true, StoreDir: s.Dir, NoSystemAccount: true}))(t)
+	old.Start()
+	if !old.ReadyForConnections(testkit.Patience) {
+		t.Fatal("the server does not listen")
+	}
+	conn := testkit.Value(nats.Connect(old.ClientURL()))(t)
+	admin := testkit.Value(jetstream.New(conn))(t)
+	made := []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)}
+	for _, c := range made {
+		c.AllowDirect, c.MaxMsgSize = true, -1
+		testkit.Value(admin.CreateStream(testkit.Context(t), c))(t)
+	}
+	conn.Close()
+	old.Shutdown()
+	old.WaitForShutdown()
+
+	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(n.Close)
+	_, js := dial(t, n.URL(), key)
+	o := cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: time.Minute, Clock: cluster.BootClock}
+	testkit.Must(t, cluster.NewLease(js, o, "first", 1, cluster.Seen{}, func() bool { return true }).Renew(testkit.Context(t)))
+	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
+	for _, want := range made {
+		got := testkit.Value(js.Stream(testkit.Context(t), want.Name))(t).CachedInfo().Config
+		if got.AllowDirect || got.MaxMsgSize != want.MaxMsgSize {
+			t.Errorf("%s allows direct reads: %v, and messages of %d bytes", got.Name, got.AllowDirect, got.MaxMsgSize)
+		}
+	}
+}
+
 // Settings of a stream: it drops nothing by itself, and as many nodes as are asked for have it.
 func TestStream(t *testing.T) {
 	t.Parallel()
