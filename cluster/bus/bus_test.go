@@ -92,7 +92,9 @@ func TestExistingServer(t *testing.T) {
 	}
 	for i, user := range own.Nkeys {
 		// Without pwos-bus, kernels make their streams.
-		user.Permissions.Publish.Allow = append(user.Permissions.Publish.Allow, "$JS.API.STREAM.CREATE.pwos-journal-alpha", "$JS.API.STREAM.CREATE.KV_pwos-lease-alpha")
+		for _, stream := range []string{"pwos-journal-alpha", "KV_pwos-lease-alpha"} {
+			user.Permissions.Publish.Allow = append(user.Permissions.Publish.Allow, "$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.UPDATE."+stream)
+		}
 		if diff := cmp.Diff(user.Permissions, o.Nkeys[i].Permissions); diff != "" || user.Nkey != o.Nkeys[i].Nkey {
 			t.Errorf("permissions of %s, not %s (-pwos-bus +file):\n%s", o.Nkeys[i].Nkey, user.Nkey, diff)
 		}
@@ -109,6 +111,14 @@ func TestExistingServer(t *testing.T) {
 	stream := testkit.Value(js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t)
 	if subjects := stream.CachedInfo().Config.Subjects; !slices.Equal(subjects, []string{cluster.JournalSubject("alpha")}) {
 		t.Errorf("the stream has %v", subjects)
+	}
+	// An earlier build made the stream with other settings: the kernel changes it.
+	older := cluster.StreamConfig("alpha", 1)
+	older.AllowDirect, older.MaxMsgSize = true, -1
+	testkit.Value(js.UpdateStream(testkit.Context(t), older))(t)
+	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
+	if c := testkit.Value(js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t).CachedInfo().Config; c.AllowDirect || c.MaxMsgSize < 0 {
+		t.Errorf("the stream allows direct reads: %v, and messages of %d bytes", c.AllowDirect, c.MaxMsgSize)
 	}
 }
 

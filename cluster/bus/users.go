@@ -22,8 +22,10 @@ func Users(members *access.AuthorizedKeys) (string, error) {
 			return "", err
 		}
 		p := Permissions(member.Kernel, valid)
-		// There the kernels create the streams themselves.
-		p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.CREATE."+cluster.Stream(member.Kernel), "$JS.API.STREAM.CREATE.KV_"+cluster.LeaseBucket(member.Kernel))
+		// There the kernels create the streams themselves, and change those of an earlier build.
+		for _, stream := range []string{cluster.Stream(member.Kernel), "KV_" + cluster.LeaseBucket(member.Kernel)} {
+			p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.UPDATE."+stream)
+		}
 		fmt.Fprintf(&b, "    {\n      nkey: %s # %s\n      permissions: {\n", user, member.Kernel)
 		fmt.Fprintf(&b, "        publish: {allow: [%s]}\n", quoted(p.Publish.Allow))
 		fmt.Fprintf(&b, "        subscribe: {allow: [%s]}\n", quoted(p.Subscribe.Allow))
