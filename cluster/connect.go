@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,8 +73,8 @@ func Connect(o Options) (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name("pwos " + o.Name),
 		nats.Nkey(user, func(text []byte) ([]byte, error) { return signNonce(o.Key, text) }),
-		nats.CustomInboxPrefix(InboxPrefix(o.Name) + "." + rand.Text()), // no other member sees it
-		nats.IgnoreDiscoveredServers(),                                  // this host can reach those of the configuration
+		nats.CustomInboxPrefix(InboxPrefix(o.Name)),
+		nats.IgnoreDiscoveredServers(), // this host can reach those of the configuration
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // to leave a node that hangs
 		nats.ReconnectJitter(reconnectWait/2, reconnectWait/2),

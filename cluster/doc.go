@@ -4,8 +4,9 @@
 //
 // # What it promises
 //
-//   - The local journal is authoritative. The stream has only entries that were durable in the journal before, in order and without
-//     a gap.
+//   - The local journal is authoritative. The stream has its entries in order and without a gap: with acknowledge = "disk" those that
+//     are durable here, with "quorum" also those that are being synced. A power cut may take these from the journal; the next start
+//     fetches them.
 //   - A stream has one writer. A message is appended only if it follows the last message that the writer knows, so two kernels
 //     with the same name cannot mix their journals.
 //   - A copy stops and reports an error if the stream has entries that the journal does not have. It changes neither.

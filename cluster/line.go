@@ -122,7 +122,7 @@ const maxReplies = 64
 func (l *line) ask(ctx context.Context, m *nats.Msg, signed func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := l.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)
-	m.Reply = InboxPrefix(l.Name) + "." + rand.Text() // which no member can guess from an earlier one
+	m.Reply = InboxPrefix(l.Name) + "." + rand.Text() // those of the connection are numbered: a member that was shown one could guess the next
 	replies := make(chan *nats.Msg, maxReplies)
 	inbox, err := l.conn.ChanSubscribe(m.Reply, replies)
 	if err != nil {

@@ -213,6 +213,20 @@ func TestDirectReads(t *testing.T) {
 	}
 }
 
+// A member whose line is removed loses its connection at the reload, and does not get it back.
+func TestRemovedMember(t *testing.T) {
+	t.Parallel()
+	s, key := settings(t)
+	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(n.Close)
+	conn, _ := dial(t, n.URL(), key)
+	s.Members = access.ParseMembers(nil, time.UTC)
+	testkit.Must(t, n.Reload(s))
+	testkit.Eventually(t, "the bus refuses it", func() bool {
+		return !conn.IsConnected() && errors.Is(conn.LastError(), nats.ErrAuthorization)
+	})
+}
+
 // Settings of a stream: it drops nothing by itself, and as many nodes as are asked for have it.
 func TestStream(t *testing.T) {
 	t.Parallel()
