@@ -45,8 +45,8 @@ type audit struct {
 	commands   map[schema.Domain]uint64 // seq of the last command of each domain
 	signing    atomic.Bool              // a checkpoint is being signed
 	metrics    *metrics.Metrics
-	tick       int64  // of the last entry
-	moved      uint64 // seq of the first entry with that tick
+	appended   moment // at the last entry
+	written    moment // at the last entry that was written
 	snapshots  snapshotting
 	retries    []*step        // steps to be retried when the journal can be written
 	endings    []chan<- error // of callers that wait for the end of the segment
@@ -60,6 +60,12 @@ func newAudit(k *Kernel, log *journal.Log) *audit {
 		kernel: k, log: k.log.With("domain", "audit"), journal: log,
 		synced: log.Synced(), commands: make(map[schema.Domain]uint64), metrics: k.metrics,
 	}
+}
+
+// moment is a tick, and the seq of the first entry with it.
+type moment struct {
+	tick int64
+	seq  uint64
 }
 
 // unreleased is a batch whose answers wait until seq is on disk, and a majority of other disks has all.
@@ -182,8 +188,8 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		} else if b.intends() {
 			a.kernel.keys.Intend(call, seq)
 		}
-		if call.Tick > a.tick {
-			a.tick, a.moved = call.Tick, seq
+		if call.Tick > a.appended.tick {
+			a.appended = moment{call.Tick, seq}
 		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
 		a.kernel.budgets.Record(call)
@@ -217,6 +223,7 @@ func (a *audit) flush(ctx actor.Context) {
 		a.failed(ctx, err)
 		return
 	}
+	a.written = a.appended
 	if a.kernel.budgets.Keep() {
 		ctx.Send(a.kernel.agents, retimed{})
 	}
@@ -283,7 +290,7 @@ func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
 	}
-	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
+	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.appended.seq)
 }
 
 // release sends back every batch whose entries are durable, and starts a sync for those whose entries are not on disk.

@@ -28,7 +28,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		why = func(*kernel.Call) *fault.Fault { return errUncertain() }
 	}
 	lost := a.fresh
-	a.fresh = nil
+	a.fresh, a.appended = nil, a.written
 	for _, b := range lost {
 		a.uncount(b)
 	}

@@ -84,6 +84,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var registry kernel.Registry
 	var patience time.Duration
 	var quorum *actors.Quorum
+	var snapshots *actors.Snapshots
 	var processes kernel.Processes = nobody{}
 	for _, o := range options {
 		switch o := o.(type) {
@@ -107,6 +108,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			processes = o
 		case *actors.Quorum:
 			quorum = o
+		case *actors.Snapshots:
+			snapshots = o
 		case answering:
 			patience = time.Duration(o)
 		default:
@@ -121,6 +124,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
 		Quorum:    quorum,
+		Snapshots: snapshots,
 		Bounds:    bounds,
 		Gate:      gate,
 		Registry:  registry, ProviderTime: patience,

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -11,7 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -113,6 +117,49 @@ func TestFailedSyncWhileRestoring(t *testing.T) {
 			t.Errorf("close kernel: %v, want the failed fsync", err)
 		}
 	})
+}
+
+// TestTickOfLostEntry loses the entry that moved the clock, and ends the kernel: its snapshots have the tick of the last
+// entry in the journal, so that a start from them has the same clock as one from the journal.
+func TestTickOfLostEntry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		saved := &savedTicks{}
+		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, &actors.Snapshots{Store: saved})
+		operator := s.connect()
+		operator.send(on("a", `"tick":3`))
+		expect(t, operator, "a 1")
+		s.room.full(syscall.ENOSPC)
+		operator.send(on("b", `"tick":10`))
+		expect(t, operator, "b 503")
+		synctest.Wait()
+		s.room.free()
+		operator.endInput()
+		<-operator.done
+		if err := s.stopped(); err != nil {
+			t.Fatalf("close kernel: %v", err)
+		}
+		if err := s.kernel.SaveSnapshots(); err != nil {
+			t.Fatalf("save snapshots: %v", err)
+		}
+		last := s.entries()[len(s.entries())-1]
+		if got := slices.Compact(saved.ticks); last.Tick != 3 || !slices.Equal(got, []int64{last.Tick}) {
+			t.Errorf("snapshots have the ticks %d, and the journal's last entry tick %d; want 3", got, last.Tick)
+		}
+	})
+}
+
+// savedTicks records the ticks of the snapshots that are saved.
+type savedTicks struct {
+	actors.Store
+
+	ticks []int64
+}
+
+// Save implements actors.Store.
+func (s *savedTicks) Save(_ context.Context, _ string, _ journal.Head, tick int64, _ func(func([]byte) error) error) error {
+	s.ticks = append(s.ticks, tick)
+	return nil
 }
 
 // checkReplay compares the state with the one that the next start would build.

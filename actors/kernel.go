@@ -212,7 +212,7 @@ func New(cfg Config) *Kernel {
 	k.loop.begin = k.clock.advance
 	k.loop.failed = func(err error) { k.requestShutdown(fmt.Errorf("wait for input: %w", err)) }
 	a := newAudit(k, cfg.Journal)
-	a.tick = cfg.Tick
+	a.appended.tick, a.written.tick = cfg.Tick, cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
 	k.unled.Store(a.quorum != nil && a.quorum.Leads != nil && !a.quorum.Leads())
@@ -393,17 +393,17 @@ func (k *Kernel) SaveSnapshots() error {
 		return nil
 	}
 	for name, state := range k.states {
-		if err := a.snapshots.store.save(name, at, a.tick, state.Snapshot()); err != nil {
+		if err := a.snapshots.store.save(name, at, a.appended.tick, state.Snapshot()); err != nil {
 			return err
 		}
 	}
-	if err := a.snapshots.store.save(MetricsPart, at, a.tick, k.metrics.Snapshot()); err != nil {
+	if err := a.snapshots.store.save(MetricsPart, at, a.appended.tick, k.metrics.Snapshot()); err != nil {
 		return err
 	}
-	if err := a.snapshots.store.save(BudgetsPart, at, a.tick, k.budgets.Snapshot()); err != nil {
+	if err := a.snapshots.store.save(BudgetsPart, at, a.appended.tick, k.budgets.Snapshot()); err != nil {
 		return err
 	}
-	return a.snapshots.store.save(KeysPart, at, a.tick, k.keys.Snapshot())
+	return a.snapshots.store.save(KeysPart, at, a.appended.tick, k.keys.Snapshot())
 }
 
 func (k *Kernel) poison(pid *actor.PID) error {

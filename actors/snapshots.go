@@ -161,7 +161,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	if m.epoch != a.epoch || s.missing == 0 {
 		return // of a cancelled round
 	}
-	s.round = append(s.round, savedPart{m, a.journal.Head(), a.tick})
+	s.round = append(s.round, savedPart{m, a.journal.Head(), a.appended.tick})
 	if s.missing--; s.missing > 0 {
 		return
 	}
@@ -170,7 +170,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 		{domain: BudgetsPart, write: a.kernel.budgets.Snapshot()},
 		{domain: KeysPart, write: a.kernel.keys.SnapshotThrough(a.journal.Head().Seq)},
 	} {
-		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
+		s.round = append(s.round, savedPart{part, a.journal.Head(), a.appended.tick})
 	}
 	a.sync() // the last entries may be of queries, which cause no sync
 }
