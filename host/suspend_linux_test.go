@@ -144,11 +144,13 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 func TestHaltedIsTold(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	c := shell(t, `setsid sh -c 'trap "echo done >late; exit" TERM; sleep 1000 & echo $$ >pid; wait' &
-		trap 'echo yes >heard; read line <go; exit 5' TERM; wait`)
+	// Each shell handles TERM before its PID is written. Sleep is started before that: a child that has inherited the shell's
+	// handler loses a TERM that it gets before its execve.
+	c := shell(t, `setsid sh -c 'sleep 1000 & trap "echo done >late; exit" TERM; echo $$ >pid; wait' &
+		trap 'echo yes >heard; read line <go; exit 5' TERM; echo $$ >first; wait`)
 	testkit.Must(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
 	p := start(t, h, c)
-	pids := []int{p.OSPID(), readPID(t, filepath.Join(c.Dir, "pid"))}
+	pids := []int{readPID(t, filepath.Join(c.Dir, "first")), readPID(t, filepath.Join(c.Dir, "pid"))}
 	p.Want(true)
 	p.Halt()
 	testkit.Eventually(t, "all processes are stopped", func() bool { return allStopped(t, pids) })
