@@ -139,8 +139,17 @@ func TestSpawnAsked(t *testing.T) {
 	a.decide(a.question(), schema.Refuse)
 	a.none("refused", a.outcome(made, 0, "refused"))
 	a.none("refused", a.outcome(a.spawn(0, "refused"), 0, "refused"))
+}
 
-	made = a.spawn(0, "late")
+// TestSpawnAskedLate: a call that does not wait for the answer names the question, nothing is spawned at the answer, and the next call with
+// the same key spawns.
+func TestSpawnAskedLate(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayRun, mayRun)
+	reached(t, alpha, beta)
+	a := newAsker(t, alpha, beta, beta.place)
+
+	made := a.spawn(0, "late")
 	id := a.question()
 	if out := testkit.Receive(t, made, "the end of the wait"); !errors.Is(out.err, fault.ApprovalPending) || !strings.Contains(out.err.Error(), id) {
 		t.Errorf("not answered: %+v, want it to name %s", out, id)
@@ -152,10 +161,18 @@ func TestSpawnAsked(t *testing.T) {
 	out := a.outcome(a.spawn(0, "late"), 0, "late")
 	a.one("late", out)
 	a.one("late", a.outcome(a.spawn(0, "late"), 0, "late")) // the same key: the same process
+}
+
+// TestSpawnAskedOrphan: the agent that asked ends before the answer. At most one process is spawned, and its outcome says so.
+func TestSpawnAskedOrphan(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayRun, mayRun)
+	reached(t, alpha, beta)
+	a := newAsker(t, alpha, beta, beta.place)
 
 	agent := alpha.spawner("agent")
-	made = a.spawn(agent, "orphan")
-	id = a.question()
+	made := a.spawn(agent, "orphan")
+	id := a.question()
 	testkit.Value(client.Call(a.ctx, alpha.Client, schema.SyscallTerminate, &schema.TerminateInput{TargetPID: agent}))(t)
 	a.decide(id, schema.Approve)
 	ended := testkit.Receive(t, made, "the outcome for an agent that has ended")
@@ -184,8 +201,22 @@ func TestSpawnAskedKilled(t *testing.T) {
 	alpha.start(t)
 	a.none("refused", a.outcome(made, 0, "refused"))
 
-	made = a.spawn(0, "late")
+	made = a.spawn(0, "kept")
 	id = a.question()
+	beta.process.Kill(t)
+	beta.start(t)
+	a.decide(id, schema.Approve)
+	a.one("kept", a.outcome(made, 0, "kept"))
+}
+
+// TestSpawnAskedLateKilled: a kernel that was killed waits for the answer as before, and names the question.
+func TestSpawnAskedLateKilled(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := sites(t, mayRun)
+	a := newAsker(t, alpha, beta, beta.place)
+
+	made := a.spawn(0, "late")
+	id := a.question()
 	alpha.process.Kill(t)
 	alpha.start(t)
 	if out := testkit.Receive(t, made, "the end of the wait"); !errors.Is(out.err, fault.ApprovalPending) {
@@ -193,13 +224,6 @@ func TestSpawnAskedKilled(t *testing.T) {
 	}
 	a.decide(id, schema.Approve)
 	a.one("late", a.outcome(a.spawn(0, "late"), 0, "late"))
-
-	made = a.spawn(0, "kept")
-	id = a.question()
-	beta.process.Kill(t)
-	beta.start(t)
-	a.decide(id, schema.Approve)
-	a.one("kept", a.outcome(made, 0, "kept"))
 }
 
 // A message that another kernel has to approve is queued, and arrives once it is approved. It is asked about once, however often it is sent.

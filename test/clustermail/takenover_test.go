@@ -31,7 +31,7 @@ func TestMailTakenOver(t *testing.T) {
 	standbys := []string{alpha2.home(t, "standby"), beta2.home(t, "standby")}
 	all := append(own, standbys...)
 	b := startBus(t, all...)
-	const quorum = `, acknowledge = "quorum", lease = "5s"`
+	quorum := fmt.Sprintf(`, acknowledge = "quorum", lease = "%ds"`, testkit.Rounds(2, 5, 5)) // as long as a busy machine needs to renew it
 	// A host that knows no other one of its kernel keeps the lease, however busy the machine is.
 	alpha.configure(t, b, []string{own[0], own[1], standbys[1]}, quorum)
 	beta.configure(t, b, []string{own[0], own[1], standbys[0]}, quorum)
@@ -49,7 +49,7 @@ func TestMailTakenOver(t *testing.T) {
 			t.Fatalf("%d messages arrived twice: %+v", len(more), more)
 		}
 	}
-	// lose has messages and a spawn wait at a host, which is killed while beta is stopped. Then beta handles them.
+	// lose has a message and a spawn wait at a host, which is killed while beta is stopped. Then beta handles them.
 	lose := func(sender *site, child string) {
 		t.Helper()
 		taken := beta.recorded(t, "Ipc.Accept")
@@ -61,7 +61,7 @@ func TestMailTakenOver(t *testing.T) {
 				t.Errorf("%s is pid %d, while beta is stopped", child, pid)
 			}
 		})
-		testkit.Must(t, w.write(ctx, sender, reader, 2))
+		testkit.Must(t, w.write(ctx, sender, reader, 1))
 		sender.process.Kill(t)
 		stop()
 		call.Wait()
@@ -96,7 +96,7 @@ func TestMailTakenOver(t *testing.T) {
 	readAll(beta2)
 	once(beta2, "second")
 	once(beta2, "third")
-	if w.statuses["QUEUED"] < 4 {
-		t.Errorf("%v: at least four messages must be queued", w.statuses)
+	if w.statuses["QUEUED"] < 2 {
+		t.Errorf("%v: at least two messages must be queued", w.statuses)
 	}
 }
