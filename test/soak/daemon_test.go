@@ -18,6 +18,7 @@ func mostMemory(calls int64) int { return 16<<20 + 2*int(mostGrowth(calls)) }
 // TestSoakDaemon makes the calls to the real daemon, which is stopped in between, and once killed during them. It checks
 // that the descriptors are as at the beginning, and that the memory is within the bound.
 func TestSoakDaemon(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	d := p.launch(t)
 	idle := d.sockets(t) // nobody has connected yet

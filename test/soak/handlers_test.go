@@ -19,6 +19,7 @@ import (
 // not depend on the machine: that all are there, that one worker does the calls of one caller, and that the daemon's memory is
 // within eight times the bound of the code.
 func TestHandlers(t *testing.T) {
+	beside(t)
 	const code = 8 << 10 // bytes of each, so that there is as much code as there may be
 	n := testkit.Rounds(self.MaxRegistered/20, self.MaxRegistered/10, self.MaxRegistered)
 	p := newPlace(t)

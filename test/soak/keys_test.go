@@ -10,6 +10,7 @@ import (
 // TestKeyAfterRestart repeats a command with an idempotency key after a restart that read more than fits a buffer, and checks
 // that the answer is the first one.
 func TestKeyAfterRestart(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	d := p.launch(t)
 	c, err := p.dial()

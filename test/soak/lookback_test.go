@@ -87,6 +87,7 @@ func indexed(t *testing.T, p *place) {
 
 // TestLookBack makes typical queries of a long journal, and logs the median time of each.
 func TestLookBack(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	n := recorded()
 	agents := new(lineage)

@@ -17,6 +17,15 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
+// beside runs a test of the real daemon in parallel with others, after those that read the memory of this process. In a long run each runs
+// alone, for the times that they log.
+func beside(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PWOS_LONG") == "" {
+		t.Parallel()
+	}
+}
+
 // settings stop the kernel's clock, so that only calls move it.
 const settings = `
 [clock]

@@ -22,6 +22,7 @@ func many() int {
 // files of the projections. It checks each time that every key is there. It logs times and sizes, and checks only what does
 // not depend on the machine.
 func TestScale(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	d := p.launch(t)
 	n := many()
