@@ -70,16 +70,21 @@ func TestElicitNobody(t *testing.T) {
 		asked.Add(1)
 		return &sdk.ElicitResult{Action: "accept"}, nil
 	}
-	for name, of := range map[string]func(p *place) *host{
-		"no host":      func(p *place) *host { return connectAnswering(t, p.bridge("Memory.*"), accept) },
-		"another host": func(p *place) *host { return connectAnswering(t, p.bridgeTrusting("claude-code", "Memory.*"), accept) },
-		"takes none":   func(p *place) *host { return connect(t, p.bridgeTrusting("host", "Memory.*")) },
+	for name, of := range map[string]func(t *testing.T, p *place) *host{
+		"no host": func(t *testing.T, p *place) *host { return connectAnswering(t, p.bridge("Memory.*"), accept) },
+		"another host": func(t *testing.T, p *place) *host {
+			return connectAnswering(t, p.bridgeTrusting("claude-code", "Memory.*"), accept)
+		},
+		"takes none": func(t *testing.T, p *place) *host { return connect(t, p.bridgeTrusting("host", "Memory.*")) },
 	} {
-		p := careful(t, 1500*time.Millisecond)
-		of(p).refused("Memory_Set", args{"key": "prod/x", "value": 1}, "waits for the approval q-1", `"pwos approve q-1"`, "approval.pending, 425")
-		if got := p.operator("Approval.List", `{"state":"waiting"}`); !strings.Contains(got, `"q-1"`) || asked.Load() > 0 {
-			t.Errorf("%s: asked %d times: %s", name, asked.Load(), got)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := careful(t, 1500*time.Millisecond)
+			of(t, p).refused("Memory_Set", args{"key": "prod/x", "value": 1}, "waits for the approval q-1", `"pwos approve q-1"`, "approval.pending, 425")
+			if got := p.operator("Approval.List", `{"state":"waiting"}`); !strings.Contains(got, `"q-1"`) || asked.Load() > 0 {
+				t.Errorf("asked %d times: %s", asked.Load(), got)
+			}
+		})
 	}
 }
 
