@@ -85,7 +85,7 @@ func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 func TestIdleEndLosesNobody(t *testing.T) {
 	t.Parallel()
 	const limit = 4 * time.Millisecond
-	rounds := testkit.Rounds(40, 150, 150)
+	rounds := testkit.Rounds(40, 60, 150)
 	served := 0
 	for round := range rounds {
 		r := start(t, idleAfter(limit))

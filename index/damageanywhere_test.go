@@ -23,7 +23,7 @@ func TestDamageAnywhere(t *testing.T) {
 	testkit.Must(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
-	rounds := testkit.Rounds(30, 150, 150)
+	rounds := testkit.Rounds(30, 50, 150)
 	for i := range rounds {
 		spoiled := slices.Clone(sound)
 		at := random.IntN(len(spoiled))

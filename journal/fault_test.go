@@ -33,7 +33,7 @@ func TestEachOperationFailsOnce(t *testing.T) {
 	var mu sync.Mutex
 	hits := map[string]int{}
 	t.Run("seeds", func(t *testing.T) {
-		for seed := range uint64(testkit.Rounds(2, 2, 6)) {
+		for seed := range uint64(testkit.Rounds(1, 1, 6)) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				for _, fault := range faults {

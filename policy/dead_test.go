@@ -93,7 +93,7 @@ func TestDead(t *testing.T) {
 	t.Parallel()
 	r := randomRules{rand.New(rand.NewPCG(4, 1))}
 	dead, found := 0, 0
-	for range testkit.Rounds(300, 1000, 1000) {
+	for range testkit.Rounds(300, 300, 1000) {
 		typ := r.pick("Memory.Set", "Memory.List", "Clock.Advance")
 		rule, inverse := r.rule(typ, "")
 		set, problems := policy.Compile([]policy.File{{Name: "policy.cedar", Text: []byte(rule)}})

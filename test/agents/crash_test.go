@@ -14,7 +14,7 @@ import (
 // correct state of them, and restarts those whose policy says so.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
-	rounds := testkit.Rounds(2, 5, 100)
+	rounds := testkit.Rounds(2, 3, 100)
 	p := newPlace(t)
 	var kept []int64 // agents that every daemon restarts
 	var never int64  // one that is not restarted

@@ -12,7 +12,7 @@ import (
 
 // Pairs of agents send each other messages, and all of them arrive. The cost is logged, not asserted.
 func TestManyAgentsTalk(t *testing.T) {
-	agents, messages := testkit.Rounds(20, 50, 1000), testkit.Rounds(20, 20, 100)
+	agents, messages := testkit.Rounds(20, 20, 1000), testkit.Rounds(20, 20, 100)
 	p, daemon := start(t)
 	c := p.dial(t)
 	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0")) // starts what all agents share
