@@ -17,7 +17,7 @@ import (
 
 // recorded is how many entries TestLookBack's journal has.
 func recorded() int {
-	return testkit.Rounds(4_000, 20_000, 1_000_000)
+	return testkit.Rounds(4_000, 8_000, 1_000_000)
 }
 
 // flow is how many calls have the same correlation.
