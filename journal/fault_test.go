@@ -25,9 +25,9 @@ var faults = []faultfs.Fault{
 	{Err: syscall.EIO, Short: true, Then: 2},
 }
 
-// Each operation of a few workloads fails, one at a time, with and without another one right after it: entries whose Flush
-// failed never come back, those that Sync covered are never lost, and a start without faults succeeds, with and without a
-// power cut.
+// Each operation of a workload (six with PWOS_LONG=1) fails, one at a time, with and without another one right after it:
+// entries whose Flush failed never come back, those that Sync covered are never lost, and a start without faults succeeds,
+// with and without a power cut.
 func TestEachOperationFailsOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -130,14 +130,21 @@ func dial(t *testing.T, url string, key *access.HostKey) (*nats.Conn, jetstream.
 	return conn, js
 }
 
+// started returns a node of the bus, and a connection of alpha to it.
+func started(t *testing.T, s bus.Settings, key *access.HostKey) (*bus.Node, *nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(n.Close)
+	conn, js := dial(t, n.URL(), key)
+	return n, conn, js
+}
+
 // A kernel cannot choose the settings of its stream or lease. With others it could take the subject of another kernel's stream, or have the
 // bus publish to it.
 func TestStreamsOfMembers(t *testing.T) {
 	t.Parallel()
 	s, key := settings(t)
-	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(n.Close)
-	conn, js := dial(t, n.URL(), key)
+	n, conn, js := started(t, s, key)
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	for name, c := range map[string]jetstream.StreamConfig{
@@ -199,9 +206,7 @@ func TestDirectReads(t *testing.T) {
 	old.Shutdown()
 	old.WaitForShutdown()
 
-	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(n.Close)
-	_, js := dial(t, n.URL(), key)
+	_, _, js := started(t, s, key)
 	o := cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: time.Minute, Clock: cluster.BootClock}
 	testkit.Must(t, cluster.NewLease(js, o, "first", 1, cluster.Seen{}, func() bool { return true }).Renew(testkit.Context(t)))
 	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
@@ -217,9 +222,7 @@ func TestDirectReads(t *testing.T) {
 func TestRemovedMember(t *testing.T) {
 	t.Parallel()
 	s, key := settings(t)
-	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(n.Close)
-	conn, _ := dial(t, n.URL(), key)
+	n, conn, _ := started(t, s, key)
 	s.Members = access.ParseMembers(nil, time.UTC)
 	testkit.Must(t, n.Reload(s))
 	testkit.Eventually(t, "the bus refuses it", func() bool {

@@ -36,6 +36,14 @@ func newAsker(t *testing.T, alpha, beta dialer, home *testkit.Place) *asker {
 	return a
 }
 
+// askedPair returns two kernels that reach each other, of which beta asks.
+func askedPair(t *testing.T, options string) (alpha, beta *node, a *asker) {
+	t.Helper()
+	alpha, beta, _ = pair(t, options, options)
+	reached(t, alpha, beta)
+	return alpha, beta, newAsker(t, alpha, beta, beta.place)
+}
+
 // ask makes a call as the operator of a kernel.
 func ask[In, Out any](a *asker, at dialer, row schema.Callable[In, Out], in *In) *Out {
 	a.t.Helper()
@@ -127,9 +135,7 @@ func (a *asker) none(name string, out spawned) {
 // waits or is made again; it is spawned once, whatever was killed.
 func TestSpawnAsked(t *testing.T) {
 	t.Parallel()
-	alpha, beta, _ := pair(t, mayRun, mayRun)
-	reached(t, alpha, beta)
-	a := newAsker(t, alpha, beta, beta.place)
+	_, _, a := askedPair(t, mayRun)
 
 	made := a.spawn(0, "in time")
 	a.decide(a.question(), schema.Approve)
@@ -145,9 +151,7 @@ func TestSpawnAsked(t *testing.T) {
 // the same key spawns.
 func TestSpawnAskedLate(t *testing.T) {
 	t.Parallel()
-	alpha, beta, _ := pair(t, mayRun, mayRun)
-	reached(t, alpha, beta)
-	a := newAsker(t, alpha, beta, beta.place)
+	_, beta, a := askedPair(t, mayRun)
 
 	made := a.spawn(0, "late")
 	id := a.question()
@@ -166,9 +170,7 @@ func TestSpawnAskedLate(t *testing.T) {
 // TestSpawnAskedOrphan: the agent that asked ends before the answer. At most one process is spawned, and its outcome says so.
 func TestSpawnAskedOrphan(t *testing.T) {
 	t.Parallel()
-	alpha, beta, _ := pair(t, mayRun, mayRun)
-	reached(t, alpha, beta)
-	a := newAsker(t, alpha, beta, beta.place)
+	alpha, beta, a := askedPair(t, mayRun)
 
 	agent := alpha.spawner("agent")
 	made := a.spawn(agent, "orphan")
@@ -229,9 +231,7 @@ func TestSpawnAskedLateKilled(t *testing.T) {
 // A message that another kernel has to approve is queued, and arrives once it is approved. It is asked about once, however often it is sent.
 func TestMailAsked(t *testing.T) {
 	t.Parallel()
-	alpha, beta, _ := pair(t, mayMail, mayMail)
-	reached(t, alpha, beta)
-	a := newAsker(t, alpha, beta, beta.place)
+	alpha, beta, a := askedPair(t, mayMail)
 	to := beta.spawn("reader")
 	tick := ask(a, alpha, schema.ClockGet, &schema.ClockGetInput{}).Tick
 	in := &schema.SendMsgInput{ReceiverPID: to, ReceiverKernel: new("beta"), Payload: schema.Value(`"please"`), ExpiresAtTick: new(tick + 1000)}
