@@ -80,11 +80,10 @@ func TestInboxesCannotBeGuessed(t *testing.T) {
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	inboxes := make(chan string, 100)
 	receiver := join(t, b, "beta", beta)
-	testkit.Value(receiver.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+	handleRequests(t, receiver.conn, "beta", func(m *nats.Msg) {
 		inboxes <- m.Reply
 		reply(t, beta, m, `{"from":"beta","session":"s","number":0}`)
-	}))(t)
-	testkit.Must(t, receiver.conn.Flush())
+	})
 	from, _ := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
 	from.Link().Post(letter(1, `1`))
 	first := testkit.Receive(t, inboxes, "a request")

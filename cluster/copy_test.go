@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +96,26 @@ func join(t *testing.T, b *testbus.Bus, name string, key *access.HostKey) *membe
 	testkit.Must(t, err)
 	t.Cleanup(conn.Close)
 	return &member{conn, js, key}
+}
+
+// handleRequests handles the requests to a kernel until the test ends. The connection must be closed later than that.
+func handleRequests(t *testing.T, conn *nats.Conn, kernel string, handle func(*nats.Msg)) {
+	t.Helper()
+	var mu sync.Mutex // held while a request is handled, so that none is when the test has ended
+	over := false
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	})
+	testkit.Value(conn.Subscribe(cluster.RequestSubject(kernel), func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			handle(m)
+		}
+	}))(t)
+	testkit.Must(t, conn.Flush())
 }
 
 // makes has the bus make the stream or the lease of a kernel.

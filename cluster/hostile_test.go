@@ -63,8 +63,7 @@ func TestNoJSON(t *testing.T) {
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	texts := []string{"", "{", `{"from":"be`, `{"from":"beta","to"`, "{]", "\x00", strings.Repeat("[", 100_000), `{"from":"beta","from":"beta"}`}
 	hostile := join(t, b, "beta", beta)
-	testkit.Value(hostile.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) { reply(t, beta, m, "{") }))(t)
-	testkit.Must(t, hostile.conn.Flush())
+	handleRequests(t, hostile.conn, "beta", func(m *nats.Msg) { reply(t, beta, m, "{") })
 	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
 	for _, text := range texts {
 		m := nats.NewMsg(cluster.RequestSubject("alpha"))
@@ -124,10 +123,9 @@ func TestHostileOutcomes(t *testing.T) {
 	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	liar := join(t, b, "beta", beta)
-	testkit.Value(liar.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+	handleRequests(t, liar.conn, "beta", func(m *nats.Msg) {
 		reply(t, beta, m, `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"TAKEN"},{"msg_id":2}]}`)
-	}))(t)
-	testkit.Must(t, liar.conn.Flush())
+	})
 	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
 	for id := range int64(2) {
 		from.Link().Post(letter(id+1, `1`))
@@ -170,8 +168,7 @@ func TestForgedAnswerFirst(t *testing.T) {
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	respond := func(with func(*nats.Conn, *nats.Msg)) { // each connection may answer a request once
 		conn := join(t, b, "beta", beta).conn
-		testkit.Value(conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) { with(conn, m) }))(t)
-		testkit.Must(t, conn.Flush())
+		handleRequests(t, conn, "beta", func(m *nats.Msg) { with(conn, m) })
 	}
 	forged := make(chan struct{}, 2)
 	forge := func(by func(*nats.Msg)) {
@@ -279,11 +276,11 @@ func TestAnswerToItself(t *testing.T) {
 	t.Parallel()
 	_, s, _, alpha, beta := copiedBeside(t)
 	alpha.makes(t, "lease", "alpha")
-	testkit.Value(beta.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+	handleRequests(t, beta.conn, "beta", func(m *nats.Msg) {
 		if err := m.Respond(m.Data); err != nil {
 			t.Error(err)
 		}
-	}))(t)
+	})
 	for _, one := range [][2]string{
 		{"$JS.API.STREAM.DELETE." + cluster.Stream("alpha"), ""},
 		{"$JS.API.STREAM.LEADER.STEPDOWN." + cluster.Stream("alpha"), ""},

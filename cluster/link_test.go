@@ -226,12 +226,11 @@ func TestForgedAnswer(t *testing.T) {
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	liar := testkit.Value(nats.Connect(b.URL(), userOf(t, beta)))(t)
 	t.Cleanup(liar.Close)
-	testkit.Value(liar.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+	handleRequests(t, liar, "beta", func(m *nats.Msg) {
 		if err := m.Respond([]byte(`{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"DELIVERED"}]}`)); err != nil {
 			t.Error(err)
 		}
-	}))(t)
-	testkit.Must(t, liar.Flush())
+	})
 	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
 	from.Link().Post(letter(1, `1`))
 	if status, _, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailQueued {
