@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -298,16 +297,9 @@ func TestNetworkUpstream(t *testing.T) {
 	}
 
 	n.stop()
-	testkit.Must(t, filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if bytes.Contains(text, []byte(secret)) {
-			t.Errorf("%s holds the credential", path)
-		}
-		return err
-	}))
+	if found := testkit.FilesWith(t, secret, n.dir); found != nil {
+		t.Errorf("%v hold the credential", found)
+	}
 	if strings.Contains(n.log.String(), secret) {
 		t.Error("the log holds the credential")
 	}

@@ -3,6 +3,8 @@ package testkit_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -86,4 +88,36 @@ func TestAlive(t *testing.T) {
 	if !testkit.Alive(os.Getpid()) || testkit.Alive(1<<30) {
 		t.Error("not so")
 	}
+}
+
+// TestFilesWith finds a text in files at any depth, while other files come and go.
+func TestFilesWith(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	held := filepath.Join(dir, "a", "held")
+	testkit.Must(t, os.MkdirAll(filepath.Dir(held), 0o700))
+	testkit.Must(t, os.WriteFile(held, []byte("the secret is here"), 0o600))
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			name := filepath.Join(dir, "a", "temporary")
+			if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Remove(name)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 1000 {
+		if found := testkit.FilesWith(t, "secret", dir); !slices.Equal(found, []string{held}) {
+			t.Fatalf("found %q", found)
+		}
+	}
+	close(stop)
+	testkit.Must(t, <-ended)
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -60,7 +58,7 @@ func TestKilledWhileRedacting(t *testing.T) {
 		}
 		var value string
 		testkit.Must(t, c.call("query", "Memory.Get", `{"key":"k/3"}`, &value))
-		vouched, held := vouches(t, own, uint64(seq)), files(t, p.StateDir(), word)
+		vouched, held := vouches(t, own, uint64(seq)), testkit.FilesWith(t, word, p.StateDir())
 		if vouched != (value == "[redacted]") || vouched != (held == nil) || !vouched && value != word {
 			t.Fatalf("round %d: vouched for: %v, the state has %q, and the files %q the value", round, vouched, value, held)
 		}
@@ -70,13 +68,13 @@ func TestKilledWhileRedacting(t *testing.T) {
 			undone++
 			var out schema.AuditRedactOutput
 			testkit.Must(t, c.call("command", "Audit.Redact", data, &out))
-			if held := files(t, p.StateDir(), word); out.By == 0 || held != nil {
+			if held := testkit.FilesWith(t, word, p.StateDir()); out.By == 0 || held != nil {
 				t.Fatalf("round %d: once more: %+v, in %q", round, out, held)
 			}
 		}
 		testkit.Must(t, c.end(nil))
 		running.Stop(t)
-		if held := files(t, p.StateDir(), word); held != nil {
+		if held := testkit.FilesWith(t, word, p.StateDir()); held != nil {
 			t.Fatalf("round %d: once the kernel has ended: %q", round, held)
 		}
 	}
@@ -95,19 +93,4 @@ func vouches(t *testing.T, dir string, seq uint64) (ok bool) {
 		}
 		ok = ok || bytes.Contains(rec.Request, fmt.Appendf(nil, `"type":"Audit.Redacted","data":{"seq":%d,`, seq))
 	}
-}
-
-// files returns the files below a directory that contain a word.
-func files(t *testing.T, dir, word string) (found []string) {
-	t.Helper()
-	testkit.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // the index is being rebuilt
-		}
-		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(word)) {
-			found = append(found, path)
-		}
-		return nil
-	}))
-	return found
 }

@@ -14,7 +14,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"math/big"
 	"net"
@@ -269,16 +268,9 @@ func TestRunUpstream(t *testing.T) {
 	if strings.Contains(said, secret) {
 		t.Errorf("the agent saw the credential: %s", said)
 	}
-	testkit.Must(t, filepath.WalkDir(p.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if bytes.Contains(text, []byte(secret)) {
-			t.Errorf("%s holds the credential", path)
-		}
-		return err
-	}))
+	if found := testkit.FilesWith(t, secret, p.Dir); found != nil {
+		t.Errorf("%v hold the credential", found)
+	}
 }
 
 // The usage that a model's answer reports counts towards the agent's budget, and a connection of its network is a fetch. If

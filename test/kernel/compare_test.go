@@ -2,8 +2,6 @@ package kernel_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,15 +102,7 @@ func TestRefusedVaultWriteLeavesNoTrace(t *testing.T) {
 	c.refused(422, "Memory.CompareAndSet", `{"key":"vault/k","value":"swordfish-1"}`, "pwenc:v1:")
 	c.refused(409, "Memory.CompareAndSet", `{"key":"vault/k","expected":"swordfish-2","value":"pwenc:v1:x"}`, "is not there")
 	d.restart(t)
-	found := 0
-	if err := filepath.WalkDir(d.cfg.StateDir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		found += strings.Count(string(data), "swordfish")
-		return err
-	}); err != nil || found > 0 {
-		t.Errorf("%d traces of what was refused, %v", found, err)
+	if found := testkit.FilesWith(t, "swordfish", d.cfg.StateDir); found != nil {
+		t.Errorf("%v hold what was refused", found)
 	}
 }

@@ -1,11 +1,8 @@
 package kernel_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,19 +65,8 @@ func TestSealAndOpen(t *testing.T) {
 	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, kept), "sealed for something else")
 	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, first.Value), "sealed for something else")
 	d.stop()
-	for _, dir := range []string{d.cfg.StateDir, d.cfg.RuntimeDir} {
-		if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if bytes.Contains(text, []byte(secret)) {
-				t.Errorf("%s has the secret", path)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+	if found := testkit.FilesWith(t, secret, d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
+		t.Errorf("%v hold the secret", found)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -174,30 +173,6 @@ func (d *running) silence(t testing.TB, word string) (n int) {
 	})
 }
 
-// holders returns the files below the directories that contain a word.
-func holders(t testing.TB, word string, dirs ...string) (found []string) {
-	t.Helper()
-	for _, dir := range dirs {
-		testkit.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if bytes.Contains(text, []byte(word)) {
-				found = append(found, path)
-			}
-			return err
-		}))
-	}
-	return found
-}
-
 // shown returns a kernel's answers about its past and present.
 func (c *client) shown() (all []string) {
 	c.t.Helper()
@@ -244,7 +219,7 @@ func TestRedactLive(t *testing.T) {
 				for _, word := range gone {
 					before := c.everything(pids)
 					c.silence(d.cfg.StateDir, word)
-					if found := holders(t, word, d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
+					if found := testkit.FilesWith(t, word, d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
 						t.Errorf("%s is in %q", word, found)
 					}
 					if diff := cmp.Diff(without(before, word), without(c.everything(pids), word)); diff != "" {
@@ -272,7 +247,7 @@ func TestRedactLive(t *testing.T) {
 						testkit.Must(t, os.RemoveAll(filepath.Join(d.cfg.StateDir, "projections")))
 					}
 					for _, word := range gone {
-						if found := holders(t, word, d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
+						if found := testkit.FilesWith(t, word, d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
 							t.Errorf("once the kernel has ended, %s is in %q", word, found)
 						}
 					}
@@ -446,7 +421,7 @@ func TestRedactBlobs(t *testing.T) {
 	if out.Blobs != 2 || !slices.Equal(out.Left, []string{letter}) {
 		t.Errorf("got %+v", out)
 	}
-	if found := holders(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); !slices.Equal(found, []string{letter}) {
+	if found := testkit.FilesWith(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); !slices.Equal(found, []string{letter}) {
 		t.Errorf("the value is in %q", found)
 	}
 	testkit.Must(t, os.Remove(letter))
@@ -478,7 +453,7 @@ func TestRedactBlobs(t *testing.T) {
 			t.Errorf("time %d: %+v", n, out)
 		}
 	}
-	if found := holders(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
+	if found := testkit.FilesWith(t, "hush00000z", d.cfg.StateDir, d.cfg.RuntimeDir); found != nil {
 		t.Errorf("the value is in %q", found)
 	}
 }
@@ -490,7 +465,7 @@ func TestRedactOffline(t *testing.T) {
 	c := d.dial(t)
 	c.call("Memory.Set", `{"key":"k","value":"hush00000z"}`, nil)
 	d.restartAfter(t, func() {
-		if n := d.silence(t, "hush00000z"); n != 1 || holders(t, "hush00000z", d.cfg.StateDir) != nil {
+		if n := d.silence(t, "hush00000z"); n != 1 || testkit.FilesWith(t, "hush00000z", d.cfg.StateDir) != nil {
 			t.Errorf("%d members were removed", n)
 		}
 	})

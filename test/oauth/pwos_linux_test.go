@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -165,16 +163,9 @@ func TestMCPLogin(t *testing.T) {
 	p.run("", 0, "shutdown")
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
-	testkit.Must(t, filepath.WalkDir(p.StateDir(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if bytes.Contains(text, []byte("CANARY")) {
-			t.Errorf("%s holds a token", path)
-		}
-		return err
-	}))
+	if found := testkit.FilesWith(t, "CANARY", p.StateDir()); found != nil {
+		t.Errorf("%v hold a token", found)
+	}
 	p.run("vault/mcp/docs", 0, "mem", "ls", "vault/")
 	p.run("^$", 0, "mcp", "rm", "docs")
 	p.run("not found", 4, "mem", "get", "vault/mcp/docs")

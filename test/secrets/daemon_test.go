@@ -5,10 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,19 +89,9 @@ func (c *client) finish() [][]byte {
 // each calls see with the name and the content of every file that a daemon writes, and with the names of directories.
 func (p place) each(t *testing.T, see func(name string, content []byte)) {
 	t.Helper()
-	for _, root := range []string{"s", "r", "output"} {
-		testkit.Must(t, filepath.WalkDir(p.Path(root), func(path string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			var content []byte
-			if e.Type().IsRegular() {
-				content, err = os.ReadFile(path)
-			}
-			see(strings.TrimPrefix(path, p.Dir), content)
-			return err
-		}))
-	}
+	testkit.EachFile(t, func(path string, content []byte) {
+		see(strings.TrimPrefix(path, p.Dir), content)
+	}, p.Path("s"), p.Path("r"), p.Path("output"))
 }
 
 // look finds secrets in every file that a daemon writes, and returns how many files are not empty.

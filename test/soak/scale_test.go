@@ -1,6 +1,7 @@
 package soak_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -125,12 +126,14 @@ func (p *place) bytes(t *testing.T, pattern string) int {
 	sum := 0
 	for _, name := range names {
 		err = filepath.WalkDir(name, func(_ string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
+			var info fs.FileInfo
+			if err == nil && !entry.IsDir() {
+				if info, err = entry.Info(); err == nil {
+					sum += int(info.Size())
+				}
 			}
-			info, err := entry.Info()
-			if err == nil {
-				sum += int(info.Size())
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // a temporary file
 			}
 			return err
 		})
