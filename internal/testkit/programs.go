@@ -1,13 +1,14 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -47,21 +48,40 @@ func Build(dir string, flags []string, packages ...string) error {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
 	}
-	sources, err := Sources(packages...)
+	sources, err := Sources()
 	if err != nil {
 		return err
 	}
 	return LookAt(sources)
 }
 
-// Sources returns the directories of this module that the packages are built from.
-func Sources(packages ...string) ([]string, error) {
-	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, packages...)
-	list, err := exec.Command("go", args...).Output()
+// Sources returns the directories of this module that programs may be built from: all but those of tests. The go command
+// would list them to the point, in more time than it takes to find a cached program.
+func Sources() (dirs []string, _ error) {
+	root, err := filepath.Abs(".")
 	if err != nil {
-		return nil, fmt.Errorf("list sources of %s: %w", packages, err)
+		return nil, err
 	}
-	return strings.Fields(string(list)), nil
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(root)
+		if up == root {
+			return nil, errors.New("no go.mod above the working directory")
+		}
+		root = up
+	}
+	return dirs, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if name := entry.Name(); path != root && (name == "test" || name == "testdata" || name == ".git") {
+			return fs.SkipDir
+		}
+		dirs = append(dirs, path)
+		return nil
+	})
 }
 
 // RaceDetector reports whether this test was built with -race, which multiplies its memory and its time.

@@ -60,9 +60,12 @@ func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
 	args := append([]string{
 		"-s", r.socket, "-c", strconv.Itoa(w.connections), "-P", strconv.Itoa(w.pipeline), "-n", strconv.Itoa(count), "--csv", "--precision", "3",
 	}, w.command...)
-	out, err := exec.Command("redis-benchmark", args...).Output()
+	var said bytes.Buffer
+	cmd := exec.Command("redis-benchmark", args...)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("redis-benchmark: %v\n%s", err, out)
+		t.Fatalf("redis-benchmark: %v\n%s%s", err, out, said.String())
 	}
 	got, err := readCSV(string(out))
 	if err != nil {

@@ -62,7 +62,7 @@ func build(dir string) error {
 	if err := buildTool(dir); err != nil {
 		return err
 	}
-	sources, err := testkit.Sources(packages...)
+	sources, err := testkit.Sources()
 	if err != nil {
 		return err
 	}
