@@ -1,4 +1,4 @@
-package clustermail_test
+package mail_test
 
 import (
 	"slices"

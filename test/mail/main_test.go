@@ -1,5 +1,5 @@
-// Package clustermail_test tests messages between kernels of a cluster.
-package clustermail_test
+// Package mail_test tests what the kernels of a cluster ask of each other: messages, spawns, views.
+package mail_test
 
 import (
 	"encoding/json"
