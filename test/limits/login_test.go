@@ -26,11 +26,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-const (
-	badLogins = 10_000
-	// flooders is the number of clients that connect concurrently: the limit of connections that have not logged in.
-	flooders = access.AuthWaiting
-)
+// flooders is the number of clients that connect concurrently: the limit of connections that have not logged in.
+const flooders = access.AuthWaiting
 
 // newKey creates a key and returns the text of its private file and its public line.
 func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
@@ -47,9 +44,10 @@ func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 	return signer, pem.EncodeToMemory(block), signer.Key().String() + "\n"
 }
 
-// Ten thousand failed logins, as fast as they are answered, delay no successful one, although they are from the same
+// Thousands of failed logins, as fast as they are answered, delay no successful one, although they are from the same
 // process: a refusal is delayed only where it takes no one's place. Nor do they fill the journal.
 func TestBadLogins(t *testing.T) {
+	badLogins := int64(testkit.Rounds(4_000, 10_000, 10_000))
 	good, file, line := newKey(t)
 	stranger, _, _ := newKey(t)
 	var home string

@@ -126,9 +126,9 @@ func TestToolsAreStopped(t *testing.T) {
 	}
 	d.End(t, syscall.SIGTERM)
 
-	hurried := newPlace(t, "[tools]\ntime = \"2s\"\n", map[string]string{"endless": endless})
+	hurried := newPlace(t, "[tools]\ntime = \"500ms\"\n", map[string]string{"endless": endless})
 	hurried.start(t)
-	hurried.dial(t).refused(504, "call os:///endless: the time limit has passed: 2s", "Syscall.Call", `{"syscall":"os/endless"}`)
+	hurried.dial(t).refused(504, "call os:///endless: the time limit has passed: 500ms", "Syscall.Call", `{"syscall":"os/endless"}`)
 }
 
 // TestOthersAreServedBesideATool: while a tool computes, another client is answered. The latency with and without the tool
