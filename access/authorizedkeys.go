@@ -137,7 +137,7 @@ func (a *AuthorizedKeys) Lookup(key PublicKey, now time.Time) (*AuthorizedKey, e
 		return nil, fault.AuthKeyType.New("the line of the key %s in authorized_keys is refused: see \"pwos auth keys\" or the daemon's log",
 			key.Fingerprint()).With("key", key.Fingerprint())
 	case k == nil:
-		return nil, fault.AuthNoSuchKey.New("the key %s (%s) is not in the daemon's authorized_keys: add it there, or use one of the %d that are (%s)",
+		return nil, fault.AuthNoSuchKey.New("the key %s (%s) is not in the daemon's authorized_keys: add it there, or use one of those (%d; types that are accepted: %s)",
 			key.Fingerprint(), key.typ, len(a.keys), AcceptedTypes).With("key", key.Fingerprint())
 	case !k.Expires.IsZero() && now.After(k.Expires):
 		return nil, fault.AuthExpired.New("the key %s expired at %s: give it a later expiry-time in authorized_keys, or use another",
