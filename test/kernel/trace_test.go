@@ -99,7 +99,7 @@ var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ip
 // cause (test/rewind, TestUndoIsCausedByWhatItUndoes).
 var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
-// ofPrograms reports whether only agents with programs cause a command: test/agents and test/egress test those.
+// ofPrograms reports whether only agents with programs cause a command: test/agents and test/http test those.
 func ofPrograms(typ string) bool {
 	return typ == "Process.NoteStart" || typ == "Process.NoteEnd" || strings.HasPrefix(typ, "Net.")
 }
