@@ -1,4 +1,5 @@
-// Package http_test tests the handling of external data by a whole kernel.
+// Package http_test tests what comes to a whole kernel from outside: answers to fetches, data by reference, connections of
+// agents' programs. The servers are on loopback.
 package http_test
 
 import (
@@ -21,28 +22,42 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// place is a testkit.Place with a server that its kernel trusts.
+// place is a testkit.Place whose kernel seals, and may fetch from loopback, since the tests' servers are there.
 type place struct {
 	*testkit.Place
 	t      *testing.T
-	server *httptest.Server
+	server *httptest.Server // nil in a network, which has its own servers
 	cfg    config.Config
 	stop   func()
 }
 
-// newPlace creates a place. Its kernel may fetch from loopback, since the tests' servers are there.
-func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
+// withoutServer creates a place. Its kernel needs a certificate to trust before it begins.
+func withoutServer(t *testing.T) *place {
 	t.Helper()
-	p := &place{Place: testkit.NewPlace(t, ""), t: t, server: httptest.NewTLSServer(serve)}
-	t.Cleanup(p.server.Close)
-	testkit.WriteFile(t, p.Path("ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})))
+	p := &place{Place: testkit.NewPlace(t, ""), t: t}
 	p.cfg = testkernel.Settings(p.Place)
 	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.Path("ca.pem")
 	p.cfg.Crypto.Identity = p.Key(t)
+	return p
+}
+
+// newPlace creates a place with a server that its kernel trusts.
+func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
+	t.Helper()
+	p := withoutServer(t)
+	p.server = httptest.NewTLSServer(serve)
+	t.Cleanup(p.server.Close)
+	p.trust(p.server.Certificate().Raw)
 	for _, e := range edit {
 		e(&p.cfg)
 	}
 	return p
+}
+
+// trust makes the kernel trust a server's certificate.
+func (p *place) trust(der []byte) {
+	p.t.Helper()
+	testkit.WriteFile(p.t, p.cfg.HTTP.CAFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }
 
 func start(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {

@@ -1,5 +1,4 @@
-// Package egress_test runs ordinary programs as agents whose network the kernel serves, with servers on loopback.
-package egress_test
+package http_test
 
 import (
 	"bytes"
@@ -11,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -32,19 +30,16 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
-	"github.com/promptware-os/pwos/internal/testkit/testkernel"
-	"github.com/promptware-os/pwos/schema"
 )
 
 // outside is the address of the servers of all names.
 const outside = "127.0.0.154"
 
-const secret = "sk-CANARY-51c0ffee"
+// modelKey is the credential of the model.
+const modelKey = "sk-CANARY-51c0ffee"
 
-func TestMain(m *testing.M) { testkernel.Main(m) }
-
-// resolve makes this binary resolve names itself, since the names of the tests do not exist. So the tests do not run in
-// parallel.
+// resolve makes this binary resolve names itself, since the names of the tests do not exist. So its callers do not run in
+// parallel: the parallel tests of the package wait for them.
 func resolve(t *testing.T) {
 	t.Helper()
 	names, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -52,7 +47,7 @@ func resolve(t *testing.T) {
 	answering := make(chan struct{})
 	go func() {
 		defer close(answering)
-		answer(names)
+		answerNames(names)
 	}()
 	before := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -66,8 +61,8 @@ func resolve(t *testing.T) {
 	})
 }
 
-// answer resolves every name to outside.
-func answer(conn net.PacketConn) {
+// answerNames resolves every name to outside.
+func answerNames(conn net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {
 		n, from, err := conn.ReadFrom(buf)
@@ -91,37 +86,31 @@ func answer(conn net.PacketConn) {
 	}
 }
 
-// place is a testkit.Place whose kernel has servers around it.
-type place struct {
-	*testkit.Place
-	t      *testing.T
+// network is a place whose kernel serves agents' networks, with servers of names around it.
+type network struct {
+	*place
 	client *client.Client
-	ca     string
 
 	mu   sync.Mutex
 	keys []string // credentials that the model received
 }
 
-func open(t *testing.T) *place {
+func newNetwork(t *testing.T) *network {
 	t.Helper()
 	resolve(t)
-	p := &place{Place: testkit.NewPlace(t, ""), t: t}
-	p.ca = p.Path("ca.pem")
+	p := &network{place: withoutServer(t)}
 	p.serve("allowed.test", "other.test", "api.model.test")
-	cfg := testkernel.Settings(p.Place)
-	cfg.Crypto.Identity = p.Key(t)
-	cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
-	cfg.Upstream = map[string]config.Upstream{"model": {
+	p.cfg.Upstream = map[string]config.Upstream{"model": {
 		URL: "https://api.model.test/v1", Header: "Authorization: Bearer", From: "vault/model", Allow: []string{"GET /v1/…"},
 		Env: "MODEL_BASE_URL", Intercept: true,
 	}}
-	testkernel.Start(t, cfg)
-	p.client = testkernel.Dial(t, cfg.RuntimeDir)
+	p.begin()
+	p.client = p.dial()
 	return p
 }
 
 // serve serves names over TLS and plain HTTP.
-func (p *place) serve(names ...string) {
+func (p *network) serve(names ...string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	testkit.Must(p.t, err)
 	form := &x509.Certificate{
@@ -130,7 +119,7 @@ func (p *place) serve(names ...string) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	testkit.Must(p.t, err)
-	testkit.Must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
+	p.trust(der)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "api.model.test" {
 			p.mu.Lock()
@@ -163,60 +152,29 @@ func (p *place) serve(names ...string) {
 	}
 }
 
-type object = map[string]any
-
-func (p *place) call(typ string, data any) (object, error) {
-	p.t.Helper()
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		p.t.Fatalf("no %s", typ)
-	}
-	raw, err := json.Marshal(data)
-	testkit.Must(p.t, err)
-	ctx, cancel := context.WithTimeout(p.t.Context(), testkit.Patience)
-	defer cancel()
-	got, err := p.client.Do(ctx, schema.Message{Kind: row.Kind, Type: typ, Data: raw})
-	if err != nil {
-		return nil, err
-	}
-	var out object
-	testkit.Must(p.t, json.Unmarshal(got.Data, &out))
-	return out, nil
-}
-
-func (p *place) done(typ string, data any) object {
-	p.t.Helper()
-	out, err := p.call(typ, data)
-	testkit.Must(p.t, err)
-	return out
-}
-
 // run runs a program as an agent with --net kernel, and returns its PID and its output.
-func (p *place) run(argv ...string) (pid float64, said string) {
+func (p *network) run(argv ...string) (pid float64, said string) {
 	p.t.Helper()
 	return p.runWith(object{}, argv...)
 }
 
 // runWith is run for an agent with a budget.
-func (p *place) runWith(budget object, argv ...string) (pid float64, said string) {
+func (p *network) runWith(budget object, argv ...string) (pid float64, said string) {
 	p.t.Helper()
 	work := p.Path("work")
 	testkit.Must(p.t, os.MkdirAll(work, 0o777))
-	ca, err := os.ReadFile(p.ca)
-	testkit.Must(p.t, err)
-	testkit.Must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
-	out, err := p.call("Syscall.Spawn", object{
+	ca := testkit.ReadFile(p.t, p.cfg.HTTP.CAFile)
+	testkit.Must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), []byte(ca), 0o644))
+	pid = done(p.t, p.client, "Syscall.Spawn", object{
 		"child_agent_id": "program", "command": argv, "channel": "fd3", "cwd": work, "sandbox": object{"level": "default", "net": "kernel"},
 		"env": object{"OUTSIDE_CA": "ca.pem"},
 		"capabilities": object{
 			"allowed_syscalls": []string{"Syscall.Ping", "Upstream:model"}, "http": object{"hosts": []string{"allowed.test"}},
 			"budget": budget,
 		},
-	})
-	testkit.Must(p.t, err)
-	pid = out["child_pid"].(float64)
+	})["child_pid"].(float64)
 	testkit.Eventually(p.t, fmt.Sprintf("%v has ended", argv), func() bool {
-		return p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED"
+		return done(p.t, p.client, "Process.Get", object{"pid": pid})["state"] == "TERMINATED"
 	})
 	return pid, testkit.ReadFile(p.t, p.Path(fmt.Sprintf("s/agents/%v/stderr.log", pid)))
 }
@@ -226,7 +184,7 @@ func TestRun(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}
-	p := open(t)
+	p := newNetwork(t)
 	for script, want := range map[string]string{
 		"curl -sS --cacert $OUTSIDE_CA https://allowed.test/":                                                      "hello from allowed.test",
 		"curl -sS --noproxy '*' --cacert $OUTSIDE_CA https://allowed.test/":                                        "hello from allowed.test",
@@ -240,7 +198,7 @@ func TestRun(t *testing.T) {
 		if !strings.Contains(said, want) || strings.Contains(said, "hello from other.test") {
 			t.Errorf("%s: %s", script, said)
 		}
-		rows, err := json.Marshal(p.done("Audit.Log", object{"pid": pid, "type": "Net.Connect"})["entries"])
+		rows, err := json.Marshal(done(t, p.client, "Audit.Log", object{"pid": pid, "type": "Net.Connect"})["entries"])
 		testkit.Must(t, err)
 		if !strings.Contains(script, outside) && !bytes.Contains(rows, []byte("Net.Connect")) {
 			t.Errorf("%s: no entry", script)
@@ -253,22 +211,22 @@ func TestRunUpstream(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}
-	p := open(t)
-	sealed := p.done("Crypto.Seal", object{"plaintext": secret})["value"]
-	p.done("Memory.Set", object{"key": "vault/model", "value": sealed})
+	p := newNetwork(t)
+	sealed := done(t, p.client, "Crypto.Seal", object{"plaintext": modelKey})["value"]
+	done(t, p.client, "Memory.Set", object{"key": "vault/model", "value": sealed})
 	_, said := p.run("sh", "-c", `env; curl -sSi "$MODEL_BASE_URL/x"; curl -sSi https://api.model.test/v1/y; cat /proc/self/environ`)
 	if n := strings.Count(said, "from the model"); n != 2 {
 		t.Errorf("%d answers: %s", n, said)
 	}
 	p.mu.Lock()
-	if len(p.keys) != 2 || p.keys[0] != "Bearer "+secret || p.keys[1] != "Bearer "+secret {
+	if len(p.keys) != 2 || p.keys[0] != "Bearer "+modelKey || p.keys[1] != "Bearer "+modelKey {
 		t.Errorf("the model saw %q", p.keys)
 	}
 	p.mu.Unlock()
-	if strings.Contains(said, secret) {
+	if strings.Contains(said, modelKey) {
 		t.Errorf("the agent saw the credential: %s", said)
 	}
-	if found := testkit.FilesWith(t, secret, p.Dir); found != nil {
+	if found := testkit.FilesWith(t, modelKey, p.Dir); found != nil {
 		t.Errorf("%v hold the credential", found)
 	}
 }
@@ -279,8 +237,8 @@ func TestRunBudget(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}
-	p := open(t)
-	p.done("Memory.Set", object{"key": "vault/model", "value": p.done("Crypto.Seal", object{"plaintext": secret})["value"]})
+	p := newNetwork(t)
+	done(t, p.client, "Memory.Set", object{"key": "vault/model", "value": done(t, p.client, "Crypto.Seal", object{"plaintext": modelKey})["value"]})
 	_, said := p.runWith(object{"tokens": 10}, "sh", "-c", `for i in 1 2 3; do curl -sSi "$MODEL_BASE_URL/x"; done`)
 	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 429") || !strings.Contains(said, "-4 of 10 are left") {
 		t.Errorf("%d answers: %s", n, said)

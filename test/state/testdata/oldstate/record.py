@@ -1,4 +1,4 @@
-# Records test/oldstate/testdata with the programs of an older tree: python3 record.py DIR-OF-PROGRAMS OUT WORK; beside it lies config.toml
+# Records test/state/testdata/oldstate with the programs of an older tree: python3 record.py DIR-OF-PROGRAMS OUT WORK; beside it lies config.toml
 import json,os,shutil,signal,socket,subprocess,sys,threading,time,http.server
 progs,out=sys.argv[1],os.path.abspath(sys.argv[2])
 W=sys.argv[3]

@@ -1,5 +1,4 @@
-// Package secrets_test tests that secrets reach only their callers in a whole daemon.
-package secrets_test
+package state_test
 
 import (
 	"bufio"
@@ -13,8 +12,6 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
-
-func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // place is a testkit.Place whose kernel has a sealing key.
 type place struct {
@@ -38,8 +35,8 @@ func (p place) start(t *testing.T) *testkit.Process {
 	return d.Start(t)
 }
 
-// client is a connection whose answers are read while it writes, so that neither side blocks the other.
-type client struct {
+// connection is one whose answers are read while it writes, so that neither side blocks the other.
+type connection struct {
 	t    *testing.T
 	conn *net.UnixConn
 	done chan struct{}
@@ -47,13 +44,13 @@ type client struct {
 }
 
 // dial connects to a socket. Without a greeting it has not completed the prologue.
-func (p place) dial(t *testing.T, socket string, greeting bool) *client {
+func (p place) dial(t *testing.T, socket string, greeting bool) *connection {
 	t.Helper()
 	conn, err := net.Dial("unix", p.Path("r/"+socket))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
-	c := &client{t: t, conn: conn.(*net.UnixConn), done: make(chan struct{})}
+	c := &connection{t: t, conn: conn.(*net.UnixConn), done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		lines := bufio.NewScanner(conn)
@@ -69,14 +66,14 @@ func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 }
 
 // write sends a line.
-func (c *client) write(line string) {
+func (c *connection) write(line string) {
 	c.t.Helper()
 	_, err := c.conn.Write([]byte(line + "\n"))
 	testkit.Must(c.t, err)
 }
 
 // finish ends the input, and returns all answers.
-func (c *client) finish() [][]byte {
+func (c *connection) finish() [][]byte {
 	c.t.Helper()
 	testkit.Must(c.t, c.conn.CloseWrite())
 	<-c.done

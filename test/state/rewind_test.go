@@ -1,4 +1,4 @@
-package rewind_test
+package state_test
 
 import (
 	"context"

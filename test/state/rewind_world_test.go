@@ -1,13 +1,10 @@
-// Package rewind_test tests a kernel's answers about its past.
-package rewind_test
+package state_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,17 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("PWOS_LONG") != "" {
-		if err := flag.Set("rapid.checks", "10000"); err != nil {
-			panic(err)
-		}
-	}
-	testkernel.Main(m)
-}
-
-// agents is the number of processes of each kernel.
+// agents is the number of processes of each world.
 const agents = 4
 
 // world is a kernel with its operator, and some processes.

@@ -1,4 +1,4 @@
-package secrets_test
+package state_test
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package secrets_test
+package state_test
 
 import (
 	"bytes"
@@ -88,7 +88,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		_, err := c.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next()))) // it disconnects at once
 		testkit.Must(t, err)
 		used++
-		check(t, c.finish(), all, opened, answered)
+		checkAnswers(t, c.finish(), all, opened, answered)
 	}
 	if answered["reply"] < secrets/50 || answered["error"] < secrets/2 || answered["opened"] < 2*used/len(ways)/2 {
 		t.Errorf("%d secrets in %d ways were answered with %v", used, len(ways), answered)
@@ -124,9 +124,9 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// check checks the answers to ways on one connection: no error has a secret, unless it is in place of a name, and sealed
-// values are shown only to those who open them.
-func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool, answered map[string]int) {
+// checkAnswers checks the answers to ways on one connection: no error has a secret, unless it is in place of a name, and
+// sealed values are shown only to those who open them.
+func checkAnswers(t *testing.T, answers [][]byte, all []string, opened map[string]bool, answered map[string]int) {
 	t.Helper()
 	known := newSearch()
 	for _, s := range all {

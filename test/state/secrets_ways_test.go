@@ -1,4 +1,4 @@
-package secrets_test
+package state_test
 
 import (
 	"encoding/json"
@@ -52,8 +52,8 @@ func both(kind, typ, data, extra string) []string {
 	}
 }
 
-// call returns a way whose data is a pattern with %s for the secret as a JSON string.
-func call(name, typ, pattern string) way {
+// callWith returns a way whose data is a pattern with %s for the secret as a JSON string.
+func callWith(name, typ, pattern string) way {
 	row, _ := schema.Lookup(typ)
 	return way{name: name, frames: func(secret string) []string {
 		return both(row.Kind.String(), typ, fmt.Sprintf(pattern, quote(secret)), "")
@@ -64,15 +64,15 @@ func call(name, typ, pattern string) way {
 func secretCalls(seal func(text string) string) []way {
 	keyed := 0
 	return []way{
-		call("seal", "Crypto.Seal", `{"plaintext":%s}`),
-		call("seal with more", "Crypto.Seal", `{"aad":"k","plaintext":%s}`),
-		call("seal, denied", "Crypto.Seal", `{"pid":1,"plaintext":%s}`),
-		call("seal as nobody", "Crypto.Seal", `{"pid":99999,"plaintext":%s}`),
-		call("aad too long", "Crypto.Seal", `{"plaintext":%s,"aad":"`+strings.Repeat("a", 2000)+`"}`),
-		call("open what is not sealed", "Crypto.Open", `{"value":%s}`),
-		call("open what is not sealed, denied", "Crypto.Open", `{"pid":1,"value":%s}`),
-		call("header", "Http.Fetch", `{"url":"https://127.0.0.1/","headers":{"X-Auth-Key":%s}}`),
-		call("header, denied", "Http.Fetch", `{"pid":1,"url":"https://127.0.0.1/","headers":{"authorization":%s}}`),
+		callWith("seal", "Crypto.Seal", `{"plaintext":%s}`),
+		callWith("seal with more", "Crypto.Seal", `{"aad":"k","plaintext":%s}`),
+		callWith("seal, denied", "Crypto.Seal", `{"pid":1,"plaintext":%s}`),
+		callWith("seal as nobody", "Crypto.Seal", `{"pid":99999,"plaintext":%s}`),
+		callWith("aad too long", "Crypto.Seal", `{"plaintext":%s,"aad":"`+strings.Repeat("a", 2000)+`"}`),
+		callWith("open what is not sealed", "Crypto.Open", `{"value":%s}`),
+		callWith("open what is not sealed, denied", "Crypto.Open", `{"pid":1,"value":%s}`),
+		callWith("header", "Http.Fetch", `{"url":"https://127.0.0.1/","headers":{"X-Auth-Key":%s}}`),
+		callWith("header, denied", "Http.Fetch", `{"pid":1,"url":"https://127.0.0.1/","headers":{"authorization":%s}}`),
 		{name: "password of a URL", frames: func(s string) []string {
 			url := fmt.Sprintf(`"https://me:%x/%x@a.example/"`, s, s)
 			return append(both("command", "Http.Fetch", `{"url":`+url+`}`, ""), both("command", "Syscall.Call", `{"syscall":`+url+`}`, "")...)
@@ -81,12 +81,12 @@ func secretCalls(seal func(text string) string) []way {
 			uri := fmt.Sprintf(`"https://me:%x?%x@a.example/r"`, s, s)
 			return append(both("command", "Kernel.Ingest", `{"uri":`+uri+`}`, ""), both("query", "FileSystem.Resolve", `{"uri":"r","base":`+uri+`}`, "")...)
 		}},
-		call("vault", "Memory.Set", `{"key":"vault/k","value":%s}`),
-		call("vault, in an object", "Memory.Set", `{"key":"/vault/k","value":{"a":[%s]}}`),
-		call("vault, by an escaped name", "Memory.Set", `{"\u0076alue":%s,"key":"\u0076ault/k"}`),
-		call("vault, a bad key", "Memory.Set", `{"key":"vault//..","value":%s}`),
-		call("vault, denied", "Memory.Set", `{"pid":1,"key":"vault/k","value":%s}`),
-		call("vault as nobody", "Memory.Set", `{"pid":99999,"key":"vault/k","value":%s}`),
+		callWith("vault", "Memory.Set", `{"key":"vault/k","value":%s}`),
+		callWith("vault, in an object", "Memory.Set", `{"key":"/vault/k","value":{"a":[%s]}}`),
+		callWith("vault, by an escaped name", "Memory.Set", `{"\u0076alue":%s,"key":"\u0076ault/k"}`),
+		callWith("vault, a bad key", "Memory.Set", `{"key":"vault//..","value":%s}`),
+		callWith("vault, denied", "Memory.Set", `{"pid":1,"key":"vault/k","value":%s}`),
+		callWith("vault as nobody", "Memory.Set", `{"pid":99999,"key":"vault/k","value":%s}`),
 		{name: "seal, spelt out", frames: func(s string) []string { return both("command", "Crypto.Seal", `{"plaintext":`+spelt(s)+`}`, "") }},
 		{name: "text too long", frames: func(s string) []string {
 			return both("command", "Crypto.Seal", `{"plaintext":`+quote(s+strings.Repeat("x", 8000))+`}`, "")

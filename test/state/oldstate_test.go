@@ -1,6 +1,4 @@
-// Package oldstate_test tests that the kernel can read the files of an older one. testdata has a journal, a snapshot, and a
-// configuration of the tree before errors had ids, with the answers of that kernel. record.py created them.
-package oldstate_test
+package state_test
 
 import (
 	"bytes"
@@ -31,17 +29,19 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) { testkernel.Main(m) }
+// oldState has a journal, a snapshot, and a configuration of the tree before errors had ids, with the answers of that kernel.
+// record.py created them.
+const oldState = "testdata/oldstate"
 
-// The state, from the journal alone and from a snapshot, gives the older kernel's answers.
+// The state of an older kernel, from the journal alone and from a snapshot, gives its answers.
 func TestState(t *testing.T) {
 	t.Parallel()
 	for name, starts := range map[string]int{"replayed": 1, "snapshot": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := fixture(t)
-			c := begin(t, dir, starts)
-			same(t, c, "queries.ndjson")
+			dir := copyOldState(t)
+			c := beginCopy(t, dir, starts)
+			sameAnswers(t, c, "queries.ndjson")
 			var proof schema.AuditVerifyOutput
 			into(t, c, schema.KindQuery, "Audit.Verify", `{}`, &proof)
 			if !proof.OK {
@@ -54,25 +54,25 @@ func TestState(t *testing.T) {
 			if opened.Plaintext != "swordfish" {
 				t.Errorf("opened %q", opened.Plaintext)
 			}
-			same(t, c, "mail.ndjson")
+			sameAnswers(t, c, "mail.ndjson")
 		})
 	}
 }
 
-// The same key and body gets the first outcome, another body a conflict, and a call that was refused before it ran can be
-// tried again.
+// Across the versions the same key and body gets the first outcome, another body a conflict, and a call that was refused
+// before it ran can be tried again.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	dir := fixture(t)
+	dir := copyOldState(t)
 	retime(t, filepath.Join(dir, "state"), time.Now())
-	same(t, begin(t, dir, 1), "repeats.ndjson")
+	sameAnswers(t, beginCopy(t, dir, 1), "repeats.ndjson")
 }
 
-// fixture returns a copy of testdata.
-func fixture(t testing.TB) string {
+// copyOldState returns a copy of oldState.
+func copyOldState(t testing.TB) string {
 	t.Helper()
 	dir := testkit.Dir(t)
-	testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata")))
+	testkit.Must(t, os.CopyFS(dir, os.DirFS(oldState)))
 	testkit.Must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -123,8 +123,8 @@ func replaceFirst(what *regexp.Regexp, in, with string) string {
 	return in[:at[0]] + with + in[at[1]:]
 }
 
-// begin makes another kernel of the copy, as "pwos restore --here" does, starts it, and connects to it.
-func begin(t *testing.T, dir string, starts int) *client.Client {
+// beginCopy makes another kernel of the copy, as "pwos restore --here" does, starts it, and connects to it.
+func beginCopy(t *testing.T, dir string, starts int) *client.Client {
 	t.Helper()
 	nothing := func(string) string { return "" }
 	cfg := config.Default(nothing, os.Getuid(), dir)
@@ -162,11 +162,11 @@ type recorded struct {
 	}
 }
 
-// same sends the frames of a file and fails if an answer differs. An answer may have more members than the older one. For
-// an error only the code is compared.
-func same(t *testing.T, c *client.Client, file string) {
+// sameAnswers sends the frames of a file and fails if an answer differs. An answer may have more members than the older one.
+// For an error only the code is compared.
+func sameAnswers(t *testing.T, c *client.Client, file string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
+	text, err := os.ReadFile(filepath.Join(oldState, file))
 	testkit.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		var r recorded
