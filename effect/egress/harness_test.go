@@ -65,6 +65,8 @@ type house struct {
 	changed chan struct{}
 	hosts   map[string]string // addresses of test servers, by host and port
 	dialled []string
+
+	recording chan error // if not nil: before the outcome of a call is recorded, nil is sent, and an error received
 }
 
 // Token implements kernel.Tokens.
@@ -87,6 +89,12 @@ func (h *house) journal(ctx context.Context, pid int64, request schema.Request, 
 	var data []byte
 	if err == nil {
 		data, err = run(ctx)
+	}
+	if h.recording != nil {
+		h.recording <- nil
+		if lost := <-h.recording; lost != nil {
+			return nil, lost
+		}
 	}
 	e := entry{typ: typ, in: request.Input, data: string(data)}
 	if err != nil {

@@ -128,6 +128,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		}
 	}
 	answered, complete := false, true
+	var x *use
 	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
 		defer done()
@@ -136,7 +137,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 			return nil, err
 		}
 		answered = true
-		x := &use{upstream: u, prices: a.Prices, asked: asked, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
+		x = &use{upstream: u, prices: a.Prices, asked: asked, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
 		var failed error
 		complete, failed = x.exchange(w, within(r, ctx))
 		if failed != nil && !x.mayCost() {
@@ -144,6 +145,9 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		}
 		return x.output(ctx, complete && failed == nil)
 	})
+	if x != nil && len(x.held) > 0 {
+		complete = err == nil && x.release(w) == nil && complete
+	}
 	conclude(w, err, answered, complete)
 }
 
@@ -175,6 +179,21 @@ type use struct {
 	sent     atomic.Int64
 	received atomic.Int64
 	meter    *meter
+
+	// The end of an answer is held back until its cost is recorded. Otherwise the next request of an agent that has read the answer
+	// might be admitted although this one has used up the budget.
+	ending bool
+	held   []byte
+}
+
+// mostHeld bounds what is held back of an answer, in bytes. No more than that follows the last event of a model's answer.
+const mostHeld = 64 << 10
+
+// release writes what was held back.
+func (x *use) release(w io.Writer) error {
+	_, err := w.Write(x.held)
+	x.held = nil
+	return err
 }
 
 func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
@@ -205,7 +224,7 @@ func (x *use) mayCost() bool {
 // exchange forwards a request with the credential, and writes the answer to w. It follows no redirect.
 func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, failed error) {
 	u := x.upstream
-	complete = pass(&scrubbing{w, x.secret}, r, &httputil.ReverseProxy{
+	complete = pass(&scrubbing{w, x}, r, &httputil.ReverseProxy{
 		Transport: u.transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = u.URL.Scheme, u.URL.Host, u.URL.Host
@@ -235,7 +254,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			resp.Header.Del(ErrorHeader)
 			x.meter = newMeter(resp.Header.Get("Content-Type"))
 			resp.Trailer = nil // trailers are not scrubbed
-			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, atEnd: func() { resp.Trailer = nil }}
+			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, length: resp.ContentLength, atEnd: func() { resp.Trailer = nil }}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -255,10 +274,11 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 // passed is a body that is counted and metered as it is read. It fails when the grant no longer allows the upstream.
 type passed struct {
 	io.ReadCloser
-	use   *use
-	count *atomic.Int64
-	meter *meter
-	atEnd func()
+	use    *use
+	count  *atomic.Int64
+	meter  *meter
+	length int64 // of a whole answer; below 0: not known
+	atEnd  func()
 }
 
 func (p *passed) Read(b []byte) (int, error) {
@@ -269,6 +289,7 @@ func (p *passed) Read(b []byte) (int, error) {
 	p.count.Add(int64(n))
 	if p.meter != nil {
 		p.meter.write(b[:n])
+		p.use.ending = p.use.asked != nil && (p.meter.ended || err != nil || p.count.Load() == p.length)
 	}
 	if err != nil && p.atEnd != nil {
 		p.atEnd()
@@ -291,10 +312,10 @@ func (p *passed) Write(b []byte) (int, error) {
 }
 
 // scrubbing is a response writer that removes every header that repeats the credential, also from
-// 1xx answers.
+// 1xx answers, and that holds back the end of an answer.
 type scrubbing struct {
 	http.ResponseWriter
-	secret string
+	use *use
 }
 
 // Unwrap supports http.ResponseController.
@@ -302,8 +323,22 @@ func (s *scrubbing) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (s *scrubbing) WriteHeader(status int) {
-	scrub(s.Header(), s.secret)
+	scrub(s.Header(), s.use.secret)
 	s.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (s *scrubbing) Write(p []byte) (int, error) {
+	if s.use.ending && len(s.use.held)+len(p) <= mostHeld {
+		s.use.held = append(s.use.held, p...)
+		return len(p), nil
+	}
+	if len(s.use.held) > 0 {
+		if err := s.use.release(s.ResponseWriter); err != nil {
+			return 0, err
+		}
+	}
+	return s.ResponseWriter.Write(p)
 }
 
 // scrub removes every header that repeats a secret.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"mime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // at most the current member.
 type meter struct {
 	events bool
-	line   []byte // the beginning of a line, until data or skip is set
+	line   []byte // the beginning of a line; no more than "data:" if skip is set
 	data   bool   // the rest of the line is data
 	skip   bool   // the line is not data
 	json   scanner
@@ -23,6 +24,7 @@ type meter struct {
 	some   bool
 	within bool  // the input tokens include those read from a cache, as in OpenAI's answers
 	came   int64 // number of events with data, or of bytes of a JSON object
+	ended  bool  // the last event of a stream has been read
 }
 
 // mostTokens bounds the numbers that an answer can report, so that sums do not overflow.
@@ -99,13 +101,22 @@ func (m *meter) part(p []byte) {
 		}
 	}
 	if m.data {
+		m.line = append(m.line, p[:min(len(p), len(field+" "+lastData)-len(m.line))]...)
+		m.ended = m.ended || strings.TrimSpace(string(m.line[len(field):])) == lastData
 		m.json.write(p)
 	}
 }
 
+// lastData is what ends the stream of a chat completion of OpenAI; lastTypes are the last events of Anthropic's streams and of
+// the responses of OpenAI.
+const lastData = "[DONE]"
+
+var lastTypes = []string{`"message_stop"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`}
+
 // see processes a scalar of the answer. It knows the member names of Anthropic's API and of both OpenAI APIs. A later report replaces
 // an earlier one.
 func (m *meter) see(path, value string) {
+	m.ended = m.ended || m.events && path == "type" && slices.Contains(lastTypes, value)
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
 	if path == "model" {
 		if text, ok := strings.CutPrefix(value, `"`); ok && m.found.Model == "" {
