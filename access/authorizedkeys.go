@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -383,13 +384,17 @@ func (k *AuthorizedKey) agent() *AgentGrant {
 var (
 	// patternForm is a code, a whole domain, or a name outside the kernel's syscalls. Types are
 	// checked against schema.
-	patternForm = regexp.MustCompile(`^(SYS_[A-Z_]+|[A-Z][a-zA-Z0-9]*\.\*|\*|(Call|Tool|Upstream):[^ \t,]+)$`)
-	amountForm  = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
+	patternForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(SYS_[A-Z_]+|[A-Z][a-zA-Z0-9]*\.\*|\*|(Call|Tool|Upstream):[^ \t,]+)$`)
+	})
+	amountForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
+	})
 )
 
 func (g *AgentGrant) setAllow(value string) string {
 	for pattern := range strings.SplitSeq(value, ",") {
-		if !patternForm.MatchString(pattern) && !schema.ValidType(pattern) {
+		if !patternForm().MatchString(pattern) && !schema.ValidType(pattern) {
 			return `names "` + printable(pattern, 64) + `": name types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * or paths such as Call:mcp/fs/*, with commas and no blanks between`
 		}
 		g.Allow = append(g.Allow, pattern)
@@ -406,7 +411,7 @@ func (g *AgentGrant) setQuota(value string) string {
 	switch {
 	case resource == "" || strings.ContainsAny(resource, " \t,") || len(resource) > 256:
 		return `is written quota="resource=amount"`
-	case !amountForm.MatchString(text) || err != nil || math.IsInf(amount, 0):
+	case !amountForm().MatchString(text) || err != nil || math.IsInf(amount, 0):
 		return "of " + printable(resource, 64) + " must be a plain number, such as 1000 or 0.5"
 	case twice:
 		return "of " + printable(resource, 64) + " is given twice"

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/ed25519"
 	"regexp"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -11,10 +12,12 @@ import (
 )
 
 // kernelForm is the form of a kernel's name, which is part of subjects of the bus.
-var kernelForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+var kernelForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+})
 
 // KernelName reports whether name may name a kernel.
-func KernelName(name string) bool { return kernelForm.MatchString(name) }
+func KernelName(name string) bool { return kernelForm().MatchString(name) }
 
 // ParseMembers parses a members file (PROTOCOL 13): the kernels of a cluster, one a line in the
 // form of authorized_keys, with an ed25519 key, the host key. The option kernel names the kernel;

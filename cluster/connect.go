@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -53,12 +54,14 @@ func User(key access.PublicKey) (string, error) {
 }
 
 // nonce is the form of what a node has signed. A request or a checkpoint that the host key signs has spaces and newlines.
-var nonce = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var nonce = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+})
 
 // signNonce proves to a node of the bus that this kernel has its key. It signs nothing but a nonce: who runs the bus could have this
 // kernel's requests and checkpoints signed.
 func signNonce(key *access.HostKey, text []byte) ([]byte, error) {
-	if !nonce.Match(text) {
+	if !nonce().Match(text) {
 		return nil, fmt.Errorf("sign nonce of the bus: %q is no nonce", fault.Clip(string(text)))
 	}
 	return key.Sign(text)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -136,7 +137,9 @@ func (p *Past) whole(ctx context.Context, until uint64) (*State, error) {
 }
 
 // archiveFile matches the names of files in an archive.
-var archiveFile = regexp.MustCompile(`^([0-9]+\.ndjson|checkpoints|redactions|base)(\.tmp)?$`)
+var archiveFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]+\.ndjson|checkpoints|redactions|base)(\.tmp)?$`)
+})
 
 // checkPlace refuses a directory that cannot be the archive.
 func (a *Archiver) checkPlace(dir string) error {
@@ -164,7 +167,7 @@ func (a *Archiver) checkPlace(dir string) error {
 		return placeFault(dir, err)
 	}
 	for _, entry := range entries {
-		if !archiveFile.MatchString(entry.Name()) || entry.IsDir() {
+		if !archiveFile().MatchString(entry.Name()) || entry.IsDir() {
 			return fault.JournalForeign.New("%s cannot be the archive: it has other files, such as %s; give a new directory", dir, entry.Name()).With("directory", dir)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/access"
@@ -106,11 +107,13 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 }
 
 // pin matches a URL with a path segment that is a version tag with three numbers, alone or after a name and an @, or a commit.
-var pin = regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?|[0-9a-f]{40}|[0-9a-f]{64})/`)
+var pin = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?|[0-9a-f]{40}|[0-9a-f]{64})/`)
+})
 
 // Pinned reports whether the path of a URL has a version tag or a commit before its last segment. A tag is a weaker proof than an
 // integrity, because its owner can move it.
-func Pinned(address string) bool { return pin.MatchString(address) }
+func Pinned(address string) bool { return pin().MatchString(address) }
 
 // CheckIntegrity checks data against integrity metadata in the form of W3C Subresource Integrity: expressions sha256-BASE64,
 // sha384-BASE64 or sha512-BASE64, separated by white space. Options after a question mark are ignored. Data is valid if it matches

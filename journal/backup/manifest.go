@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -32,7 +33,9 @@ const (
 )
 
 // members matches the names of the files.
-var members = regexp.MustCompile(`^journal/([0-9]{20}\.(ndjson|state)|checkpoints|redactions|anchor)$|^host_key\.pub$`)
+var members = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^journal/([0-9]{20}\.(ndjson|state)|checkpoints|redactions|anchor)$|^host_key\.pub$`)
+})
 
 // Header is the first member.
 type Header struct {

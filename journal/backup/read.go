@@ -126,7 +126,7 @@ func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) 
 		}
 		_, twice := found[member.Name]
 		switch {
-		case member.Typeflag != tar.TypeReg || !members.MatchString(member.Name):
+		case member.Typeflag != tar.TypeReg || !members().MatchString(member.Name):
 			return nil, nil, broken("it has a member %q, which no backup has", member.Name)
 		case twice:
 			return nil, nil, broken("it has %s twice", member.Name)
