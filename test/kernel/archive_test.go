@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -64,6 +65,22 @@ func TestArchiveRestart(t *testing.T) {
 				t.Errorf("the journal is %+v", out)
 			}
 		})
+	}
+}
+
+// TestArchiveIsSigned checks that an archive has the signature of its end, also if the audit log is writing it at that moment.
+func TestArchiveIsSigned(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial(t)
+	archive := filepath.Join(t.TempDir(), "archive")
+	for range testkit.Rounds(30, 100, 1000) {
+		c.call("Syscall.Echo", `{"message":"m"}`, nil)
+		var moved schema.AuditArchiveOutput
+		c.call("Audit.Archive", fmt.Sprintf(`{"directory":%q,%s}`, archive, allEntries), &moved)
+		report, err := journal.Verify(t.Context(), nil, archive, journal.VerifyOptions{})
+		if err != nil || !report.OK() || report.Vouched != uint64(moved.Last) {
+			t.Fatalf("of the entries up to %d %d are signed for: %+v, %v", moved.Last, report.Vouched, report, err)
+		}
 	}
 }
 

@@ -146,9 +146,9 @@ func TestSpawnAbroadRefused(t *testing.T) {
 		_, err := alpha.spawnAt(0, "beta", "child", nil)
 		return errors.Is(err, fault.ClusterSigned)
 	})
-	if alpha.recorded("Cluster.Refused") == 0 || beta.recorded("Cluster.Refused") == 0 {
-		t.Error("the refusal is not in both journals")
-	}
+	testkit.Eventually(t, "the refusal is in both journals", func() bool {
+		return alpha.recorded("Cluster.Refused") > 0 && beta.recorded("Cluster.Refused") > 0
+	})
 	list := testkit.Value(client.Call(testkit.Context(t), beta.Client, schema.ProcessList, &schema.ProcessListInput{}))(t)
 	if len(list.Processes) != 1 || list.Processes[0].AgentID != "kernel-alpha" {
 		t.Errorf("processes of beta: %+v", list.Processes)
