@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,11 +131,15 @@ func TestHostileOutcomes(t *testing.T) {
 	for id := range int64(2) {
 		from.Link().Post(letter(id+1, `1`))
 	}
+	var both sync.WaitGroup
 	for id := range int64(2) {
-		if status, _, err := from.Link().Wait(testkit.Context(t), id+1); err != nil || status != schema.MailQueued {
-			t.Errorf("message %d: %s, %v", id+1, status, err)
-		}
+		both.Go(func() {
+			if status, _, err := from.Link().Wait(testkit.Context(t), id+1); err != nil || status != schema.MailQueued {
+				t.Errorf("message %d: %s, %v", id+1, status, err)
+			}
+		})
 	}
+	both.Wait()
 	sender.mu.Lock()
 	defer sender.mu.Unlock()
 	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterRequest) {

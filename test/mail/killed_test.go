@@ -374,7 +374,8 @@ func insist(ctx context.Context, s dialer, typ, key string, data []byte) ([]byte
 	for ctx.Err() == nil {
 		c, err := s.dial(ctx)
 		if err != nil {
-			continue // it was killed, and is being restarted
+			pause(5 * time.Millisecond) // it was killed, and is being restarted
+			continue
 		}
 		reply, err := c.Do(ctx, m)
 		if closed := c.Close(); err == nil && closed != nil {
@@ -386,11 +387,12 @@ func insist(ctx context.Context, s dialer, typ, key string, data []byte) ([]byte
 		case errors.As(err, &f) && f.Code() != 503 && f.ID != fault.ClusterUnanswered && f.ID != fault.IdempotencyUnderWay, errors.Is(err, fault.KernelInterrupted):
 			return nil, fmt.Errorf("%s under the key %q: %w", typ, key, err)
 		}
+		pause(20 * time.Millisecond)
 	}
 	return nil, ctx.Err()
 }
 
-// pause waits for a random time before a kill.
+// pause waits for some time: before a kill, or another try.
 func pause(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
