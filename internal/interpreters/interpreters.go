@@ -9,16 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Python returns the path of a Python 3.9 or later, or the reason why none was found.
+// Python returns the path of a Python 3.9 or later, or the reason why none was found. It is that of the interpreter itself: what is in
+// PATH may be a script that takes longer than Python to find it.
 func Python() (string, error) {
 	path, err := exec.LookPath("python3")
 	if err != nil {
 		return "", err
 	}
-	if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info < (3, 9))").Run() != nil {
+	itself, err := exec.Command(path, "-c", "import sys; print(sys.executable); sys.exit(sys.version_info < (3, 9))").Output()
+	if err != nil {
 		return "", errors.New("python3 is older than 3.9")
 	}
-	return path, nil
+	return string(bytes.TrimSpace(itself)), nil
 }
 
 // Node returns the path of a Node that strips types, or the reason why none was found. It searches PATH, and the directory

@@ -69,7 +69,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 			}
 			accepted, refused := 0, 0
 			rapid.Check(t, func(t *rapid.T) {
-				for i := range 10 {
+				for i := range testkit.Rounds(5, 10, 10) {
 					doc := maker{t: t, careful: i == 0}.value(s)
 					_, err := typ.Decode([]byte(doc))
 					if err != nil {
