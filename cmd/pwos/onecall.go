@@ -50,27 +50,13 @@ type member struct {
 
 // memberOf returns the member of in with that JSON name. It panics if there is none.
 func memberOf(in any, name string) member {
-	m, ok := memberIn(reflect.ValueOf(in).Elem(), name)
-	if !ok {
-		panic(fmt.Sprintf("%T has no member %s", in, name))
-	}
-	return m
-}
-
-// memberIn looks a member up in a struct and the structs embedded in it. reflect.VisibleFields would list all fields first, which
-// is slow enough to show when each verb has its flags made.
-func memberIn(data reflect.Value, name string) (member, bool) {
-	for f, value := range data.Fields() {
+	data := reflect.ValueOf(in).Elem()
+	for _, f := range reflect.VisibleFields(data.Type()) {
 		if known, _, _ := strings.Cut(f.Tag.Get("json"), ","); known == name {
-			return member{value, f.Tag}, true
-		}
-		if f.Anonymous {
-			if m, ok := memberIn(value, name); ok {
-				return m, true
-			}
+			return member{data.FieldByIndex(f.Index), f.Tag}
 		}
 	}
-	return member{}, false
+	panic(fmt.Sprintf("%T has no member %s", in, name))
 }
 
 // memberFlag adds a flag that sets a member of a call's data.
