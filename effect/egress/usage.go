@@ -16,7 +16,7 @@ import (
 // at most the current member.
 type meter struct {
 	events bool
-	line   []byte // the beginning of a line; no more than "data:" if skip is set
+	line   []byte // the beginning of a line, up to the length of the last event of a chat
 	data   bool   // the rest of the line is data
 	skip   bool   // the line is not data
 	json   scanner

@@ -48,19 +48,16 @@ func Build(dir string, flags []string, packages ...string) error {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
 	}
-	sources, err := Sources()
-	if err != nil {
-		return err
-	}
-	return LookAt(sources)
+	return LookAtSources()
 }
 
-// Sources returns the directories of this module that programs may be built from: all but those of tests. The go command
-// would list them to the point, in more time than it takes to find a cached program.
-func Sources() (dirs []string, _ error) {
+// LookAtSources reads the directories of this module that programs may be built from: all but those of tests. "go test" reruns a
+// cached test if a file that the test has read changes, but it does not see files that the go command reads for the test. The go
+// command would list them to the point, in more time than it takes to find a cached program.
+func LookAtSources() error {
 	root, err := filepath.Abs(".")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
@@ -68,18 +65,17 @@ func Sources() (dirs []string, _ error) {
 		}
 		up := filepath.Dir(root)
 		if up == root {
-			return nil, errors.New("no go.mod above the working directory")
+			return errors.New("no go.mod above the working directory")
 		}
 		root = up
 	}
-	return dirs, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
 		if name := entry.Name(); path != root && (name == "test" || name == "testdata" || name == ".git") {
 			return fs.SkipDir
 		}
-		dirs = append(dirs, path)
 		return nil
 	})
 }
@@ -88,17 +84,6 @@ func Sources() (dirs []string, _ error) {
 func RaceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-// LookAt reads directories. "go test" reruns a cached test if a file that the test has read changes, but it does not see
-// files that the go command reads for the test.
-func LookAt(dirs []string) error {
-	for _, dir := range dirs {
-		if _, err := os.ReadDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func removePrograms() error {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -59,14 +58,7 @@ func build(dir string) error {
 	if err := testkit.Build(dir, flags, packages...); err != nil {
 		return err
 	}
-	if err := buildTool(dir); err != nil {
-		return err
-	}
-	sources, err := testkit.Sources()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "sources"), []byte(strings.Join(sources, "\n")), 0o600)
+	return buildTool(dir)
 }
 
 // buildTool builds the module of examples/promptware, as its README says.
@@ -77,16 +69,6 @@ func buildTool(dir string) error {
 		return fmt.Errorf("build wordcount: %w\n%s", err, out)
 	}
 	return nil
-}
-
-// lookAtSources reads the directories of the binaries' sources. "go test" records no files before tests run, so each test
-// must do so.
-func lookAtSources() error {
-	list, err := os.ReadFile(program("sources"))
-	if err != nil {
-		return err
-	}
-	return testkit.LookAt(strings.Fields(string(list)))
 }
 
 // program returns the path of a binary.

@@ -24,7 +24,7 @@ type place struct{ *testkit.Place }
 
 // newPlace makes one in a directory, "" for that of temporary files.
 func newPlace(in string) (place, error) {
-	if err := lookAtSources(); err != nil {
+	if err := testkit.LookAtSources(); err != nil { // as nothing is recorded before tests run
 		return place{}, err
 	}
 	dir, err := os.MkdirTemp(in, "ps")

@@ -90,7 +90,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	return nil
 }
 
-// examplesDir returns the directory of the examples, whose files have all been read: see lookAtSources.
+// examplesDir returns the directory of the examples, whose files have all been read: see testkit.LookAtSources.
 func examplesDir() (string, error) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
