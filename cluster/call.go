@@ -62,6 +62,7 @@ func (r *receiver) run(ctx context.Context, from *Requester, req *request) ([]by
 		delete(r.flights, id)
 		r.mu.Unlock()
 		close(f.done)
+		return f.data, f.err // also if ctx has ended: that it waits for an approval is an outcome
 	}
 	select {
 	case <-f.done:
