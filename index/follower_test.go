@@ -52,7 +52,7 @@ func follow(tb testing.TB, s *index.Index, k *kernel, o index.Options) *clock {
 	defer cancel()
 	c := &clock{step: time.Millisecond}
 	c.tick = func(d time.Duration) {
-		if d == poll && len(c.slept) > 1 && c.slept[len(c.slept)-2] != poll || len(c.slept) > 1000 {
+		if d == poll && len(c.slept) > 1 && c.slept[len(c.slept)-2] != poll || len(c.slept) > 10_000 {
 			cancel()
 		}
 		if len(c.slept) > 2 && slices.Equal(c.slept[len(c.slept)-3:], []time.Duration{poll, poll, poll}) {

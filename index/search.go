@@ -67,10 +67,8 @@ func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []
 			if mark, err := searchable(ctx, tx); err != nil || mark != from {
 				return errors.Join(err, fmt.Errorf("%w: the last entry is %d, not %d", ErrOrder, mark.Seq, from.Seq))
 			}
-			for i := range docs {
-				if err := addDocument(ctx, tx, &docs[i]); err != nil {
-					return err
-				}
+			if err := addCalls(ctx, tx, docs); err != nil {
+				return err
 			}
 			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO mark (one, seq, hash) VALUES (1, ?, ?)", int64(to.Seq), to.Hash[:])
 			return err
@@ -82,16 +80,25 @@ func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []
 	return nil
 }
 
-// addDocument adds one document. That of an end replaces that of its intent.
-func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
-	if d.Intent != 0 {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", int64(d.Intent)); err != nil {
+// addCalls adds documents. That of an end replaces that of its intent.
+func addCalls(ctx context.Context, tx *sql.Tx, docs []Document) (err error) {
+	insert, err := tx.PrepareContext(ctx, "INSERT INTO calls (rowid, who, said, data, time, intent) VALUES (?, ?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, insert.Close()) }()
+	for i := range docs {
+		d := &docs[i]
+		if d.Intent != 0 {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", int64(d.Intent)); err != nil {
+				return err
+			}
+		}
+		if _, err := insert.ExecContext(ctx, int64(d.Seq), who(d.PID), string(d.Said), string(d.Data), d.Time, int64(d.Intent)); err != nil {
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO calls (rowid, who, said, data, time, intent) VALUES (?, ?, ?, ?, ?, ?)",
-		int64(d.Seq), who(d.PID), string(d.Said), string(d.Data), d.Time, int64(d.Intent))
-	return err
+	return nil
 }
 
 // who returns the word for a process in column who.
@@ -436,6 +443,7 @@ func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 1)"); err != nil {
 		return err
 	}
+	var docs []Document
 	for _, id := range of {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", id); err != nil {
 			return err
@@ -445,10 +453,11 @@ func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 			return err
 		}
 		if ok {
-			if err := addDocument(ctx, tx, &d); err != nil {
-				return err
-			}
+			docs = append(docs, d)
 		}
+	}
+	if err := addCalls(ctx, tx, docs); err != nil {
+		return err
 	}
 	_, err = tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 0)")
 	return err
