@@ -32,6 +32,7 @@ type asker struct {
 // they run: a call that was not approved has not run, an approved call has run at most once, and a waiting call still
 // waits. PWOS_LONG=1 does it 50 times.
 func TestApprovalsKilled(t *testing.T) {
+	t.Parallel()
 	rounds := testkit.Rounds(3, 10, 50)
 	chance := rand.New(rand.NewPCG(1, 14))
 	p := newPlace(t)

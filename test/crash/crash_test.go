@@ -18,6 +18,7 @@ const (
 
 // TestKill kills the daemon at random moments, also during its start. PWOS_LONG=1 does it 1,000 times.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for i := range testkit.Rounds(1, 1, 50) {
 		t.Run(fmt.Sprint("journal", i), func(t *testing.T) { chapter(t, uint64(i)) })
 	}

@@ -47,6 +47,7 @@ func (r *receiver) fault(format string, args ...any) {
 // pushed and acknowledges it, also if the receiver dies instead, and never again after the acknowledgment was answered; at
 // most once by one that gets it pushed and does not acknowledge.
 func TestDelivery(t *testing.T) {
+	t.Parallel()
 	chance := rand.New(rand.NewPCG(4, 4))
 	p := newPlace(t)
 	d := daemonAt(t, p).Start(t)

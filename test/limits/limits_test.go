@@ -13,6 +13,7 @@ import (
 // TestEndlessLine sends 32 MiB without a newline: the answer is one 413, the line is skipped in constant memory, and the
 // next line is served.
 func TestEndlessLine(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	before := d.memory(t)
 
@@ -32,6 +33,7 @@ func TestEndlessLine(t *testing.T) {
 // TestClientThatNeverReads sends until the kernel stops reading from it. Its memory is that of the window, another client
 // is served, and when it reads at last no answer is missing.
 func TestClientThatNeverReads(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	before := d.memory(t)
 
@@ -59,6 +61,7 @@ func TestClientThatNeverReads(t *testing.T) {
 // TestConnectionsThatNeverAuthenticate opens 1,000 silent connections: memory stays bounded, and a client of another
 // process is admitted.
 func TestConnectionsThatNeverAuthenticate(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	before := d.memory(t)
 	for range 1000 {
@@ -72,6 +75,7 @@ func TestConnectionsThatNeverAuthenticate(t *testing.T) {
 // steps of 1,000 connections the median counts, since in some steps the collector or the index allocates or frees memory
 // that does not belong to connections.
 func TestIdleConnections(t *testing.T) {
+	t.Parallel()
 	const warm, step, bound = 200, 1000, 10_000
 	raiseFileLimit(t, 6000)
 	d := start(t)

@@ -47,6 +47,7 @@ func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 // Thousands of failed logins, as fast as they are answered, delay no successful one, although they are from the same
 // process: a refusal is delayed only where it takes no one's place. Nor do they fill the journal.
 func TestBadLogins(t *testing.T) {
+	t.Parallel()
 	badLogins := int64(testkit.Rounds(4_000, 10_000, 10_000))
 	good, file, line := newKey(t)
 	stranger, _, _ := newKey(t)
