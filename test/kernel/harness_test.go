@@ -1,4 +1,4 @@
-// Package kernel_test tests a whole kernel over its sockets: authority, quotas, memory, messages, the journal.
+// Package kernel_test tests a whole kernel over its sockets: authority, quotas, memory, messages, the journal, the wire.
 package kernel_test
 
 import (

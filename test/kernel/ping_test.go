@@ -1,4 +1,4 @@
-package wire_test
+package kernel_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // echo sends payload through Ping in both dialects and checks that it comes back byte for byte.
-func echo(c *client, name, payload string) {
+func echo(c *wire, name, payload string) {
 	c.t.Helper()
 	c.send(ping("m", payload) + eventPing("e", payload))
 	for _, id := range []string{"m", "e"} {
@@ -35,7 +35,7 @@ func TestPingBytes(t *testing.T) {
 		`""`, "null", "true", nest(schema.MaxDepth - 2),
 	}
 	for socket := range d.sockets() {
-		c := d.dial(t, socket)
+		c := d.wire(t, socket)
 		for _, p := range payloads {
 			echo(c, p, p)
 		}
@@ -45,7 +45,7 @@ func TestPingBytes(t *testing.T) {
 // TestPingUnicode sends every character that UTF-8 can encode, literally and escaped.
 func TestPingUnicode(t *testing.T) {
 	t.Parallel()
-	c := start(t).dial(t, "kernel.sock")
+	c := start(t).wire(t, "kernel.sock")
 	const chunk = 1024
 	for first := rune(0); first <= utf8.MaxRune; first += chunk {
 		var plain, escaped strings.Builder
@@ -79,7 +79,7 @@ func TestCorpus(t *testing.T) {
 	}
 	d := start(t)
 	for socket, fallback := range d.sockets() {
-		c := d.dial(t, socket)
+		c := d.wire(t, socket)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			testkit.Must(t, err)

@@ -1,4 +1,4 @@
-package wire_test
+package kernel_test
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestErrorsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	const mark = "Hidden7Words"
 	forms := []string{`"Hidden7Words"`, `["Hidden7Words"]`, `{"a":"Hidden7Words"}`, `-770077007700.7`, `7700770077007700770077`}
-	c := start(t).dial(t, "kernel.sock")
+	c := start(t).wire(t, "kernel.sock")
 	errors := 0
 	for _, row := range schema.Syscalls() {
 		if row.Internal || row.Type == "Syscall.Shutdown" {

@@ -1,4 +1,4 @@
-package wire_test
+package kernel_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func TestDescribe(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	for socket := range d.sockets() {
-		c := d.dial(t, socket)
+		c := d.wire(t, socket)
 		for _, row := range schema.Syscalls() {
 			if row.Internal {
 				continue

@@ -1,4 +1,4 @@
-package wire_test
+package kernel_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func TestNoLongerLine(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	for socket, limit := range map[string]int{"kernel.sock": schema.MaxLine, "events.sock": schema.MaxEventLine} {
-		c := d.dial(t, socket)
+		c := d.wire(t, socket)
 		ask := func(frame string) {
 			t.Helper()
 			c.send(frame + "\n")

@@ -1,4 +1,4 @@
-package wire_test
+package kernel_test
 
 import (
 	"fmt"
@@ -126,7 +126,7 @@ func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	for socket, fallback := range d.sockets() {
-		c := d.dial(t, socket)
+		c := d.wire(t, socket)
 		for _, r := range rows() {
 			for _, dialect := range []schema.Dialect{schema.OsMessage, schema.OsEvent} {
 				frame := r.message

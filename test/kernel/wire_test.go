@@ -1,5 +1,4 @@
-// Package wire_test talks to a whole daemon over its sockets, as a client in any language would.
-package wire_test
+package kernel_test
 
 import (
 	"fmt"
@@ -10,21 +9,8 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
-	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
-
-func TestMain(m *testing.M) { testkernel.Main(m) }
-
-// running is a daemon in this process.
-type running struct{ dir string }
-
-func start(t *testing.T) *running {
-	t.Helper()
-	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
-	testkernel.Start(t, cfg)
-	return &running{dir: cfg.RuntimeDir}
-}
 
 // sockets are the daemon's sockets, with the dialect that each speaks first.
 func (d *running) sockets() iter.Seq2[string, schema.Dialect] {
@@ -33,20 +19,20 @@ func (d *running) sockets() iter.Seq2[string, schema.Dialect] {
 	}
 }
 
-// client is an authenticated connection.
-type client struct {
+// wire is a connection after the prologue, whose answers must be valid messages.
+type wire struct {
 	t     testing.TB
 	conn  net.Conn
 	lines *schema.LineReader
 }
 
-func (d *running) dial(t *testing.T, socket string) *client {
+func (d *running) wire(t *testing.T, socket string) *wire {
 	t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(d.dir, socket))
+	conn, err := net.Dial("unix", filepath.Join(d.cfg.RuntimeDir, socket))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
-	c := &client{t: t, conn: conn, lines: schema.NewLineReader(conn, 2*schema.MaxEventLine)}
+	c := &wire{t: t, conn: conn, lines: schema.NewLineReader(conn, 2*schema.MaxEventLine)}
 	if m := c.next(); m.Type != "Syscall.Authenticate" {
 		t.Fatalf("the first frame is %s", m.Type)
 	}
@@ -54,7 +40,7 @@ func (d *running) dial(t *testing.T, socket string) *client {
 	return c
 }
 
-func (c *client) send(text string) {
+func (c *wire) send(text string) {
 	c.t.Helper()
 	if _, err := c.conn.Write([]byte(text)); err != nil {
 		c.t.Fatal(err)
@@ -62,7 +48,7 @@ func (c *client) send(text string) {
 }
 
 // next returns the next answer, which must be a valid message.
-func (c *client) next() schema.Message {
+func (c *wire) next() schema.Message {
 	c.t.Helper()
 	line, err := c.lines.Next()
 	if err != nil {
