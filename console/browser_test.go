@@ -49,7 +49,7 @@ func open(t *testing.T) *tab {
 }
 
 // login opens a link of the console.
-func (p *tab) login(s *served) {
+func (p *tab) login(s *watched) {
 	p.t.Helper()
 	p.do(chromedp.Navigate(s.console.NewLink()))
 	p.see(".bar .live.live")

@@ -21,7 +21,7 @@ import (
 func TestActs(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, policy)
+	s := watch(t, policy)
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
@@ -75,7 +75,7 @@ func TestActs(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, policy)
+	s := watch(t, policy)
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
@@ -95,7 +95,7 @@ func TestKeys(t *testing.T) {
 func TestGraphNodes(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, policy)
+	s := watch(t, policy)
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
@@ -124,7 +124,7 @@ func TestGraphNodes(t *testing.T) {
 func TestPast(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, "")
+	s := watch(t, "")
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"writer","capabilities":{"allowed_syscalls":["Memory.Set"]}}`)
 	for i := range 60 {
 		s.do(t, "Memory.Set", `{"pid":1,"key":"count","value":"is %d"}`, i)
@@ -163,7 +163,7 @@ func TestPast(t *testing.T) {
 func TestLinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, "")
+	s := watch(t, "")
 	link := s.console.NewLink()
 	p := open(t)
 	p.do(chromedp.Navigate(link))
@@ -184,7 +184,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, "")
+	s := watch(t, "")
 	port := s.console.URL()[strings.LastIndex(s.console.URL(), ":")+1:]
 	p := open(t)
 	p.do(chromedp.Navigate("http://rebound.example:" + port))
@@ -212,7 +212,7 @@ func TestForeignPages(t *testing.T) {
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, policy)
+	s := watch(t, policy)
 	const script = `<img src=x onerror=owned=1><script>owned=1<\/script>\"'><svg onload=owned=1>${owned=1}javascript:owned=1`
 	name := strings.NewReplacer(`<\/`, "<", "/", "").Replace(script)
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"%s","intent":"%s","role":"%s","capabilities":{"allowed_syscalls":["Memory.*","SYS_SEND_MSG"],"budget":{"calls":100}}}`, name, script, script)
@@ -250,7 +250,7 @@ func TestHostileText(t *testing.T) {
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, "")
+	s := watch(t, "")
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"busy","capabilities":{"allowed_syscalls":["Memory.*"]}}`)
 	p := open(t)
 	p.login(s)
@@ -279,7 +279,7 @@ func TestManyEvents(t *testing.T) {
 }
 
 // page serves a page of another origin.
-func (s *served) page(t *testing.T, html string) string {
+func (s *watched) page(t *testing.T, html string) string {
 	t.Helper()
 	return serveText(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

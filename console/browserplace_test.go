@@ -18,25 +18,25 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// served is a kernel with a console.
-type served struct {
+// watched is a kernel with a console.
+type watched struct {
 	*testkit.Place
 	console *console.Server
 	kernel  *client.Client // the operator
 	stop    func()         // stops the kernel
 }
 
-// serve runs a kernel and its console until the test ends.
-func serve(t *testing.T, policy string) *served {
+// watch runs a kernel and its console until the test ends.
+func watch(t *testing.T, policy string) *watched {
 	t.Helper()
-	s := &served{Place: testkit.NewPlace(t, "")}
+	s := &watched{Place: testkit.NewPlace(t, "")}
 	s.start(t, policy, config.Cluster{})
 	s.show(t)
 	return s
 }
 
 // start runs the kernel, and connects to it.
-func (s *served) start(t *testing.T, policy string, of config.Cluster) {
+func (s *watched) start(t *testing.T, policy string, of config.Cluster) {
 	t.Helper()
 	cfg := testkernel.Settings(s.Place)
 	if policy != "" {
@@ -51,7 +51,7 @@ func (s *served) start(t *testing.T, policy string, of config.Cluster) {
 }
 
 // show runs the console of the kernel.
-func (s *served) show(t *testing.T) {
+func (s *watched) show(t *testing.T) {
 	t.Helper()
 	listener := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.console = testkit.Value(console.New(console.Options{
@@ -70,7 +70,7 @@ func (s *served) show(t *testing.T) {
 }
 
 // do makes a call that must succeed, as the operator.
-func (s *served) do(t *testing.T, typ, data string, args ...any) schema.Value {
+func (s *watched) do(t *testing.T, typ, data string, args ...any) schema.Value {
 	t.Helper()
 	row, _ := schema.Lookup(typ)
 	m, err := s.kernel.Do(testkit.Context(t), schema.Message{Kind: row.Kind, Type: typ, Data: fmt.Appendf(nil, data, args...)})
@@ -81,7 +81,7 @@ func (s *served) do(t *testing.T, typ, data string, args ...any) schema.Value {
 }
 
 // try makes a call that may be refused.
-func (s *served) try(t *testing.T, typ, data string, args ...any) error {
+func (s *watched) try(t *testing.T, typ, data string, args ...any) error {
 	t.Helper()
 	row, _ := schema.Lookup(typ)
 	_, err := s.kernel.Do(testkit.Context(t), schema.Message{
@@ -91,7 +91,7 @@ func (s *served) try(t *testing.T, typ, data string, args ...any) error {
 }
 
 // step makes a call with a correlation and a cause. It may be refused.
-func (s *served) step(t *testing.T, typ, data, id, cause string) {
+func (s *watched) step(t *testing.T, typ, data, id, cause string) {
 	t.Helper()
 	row, _ := schema.Lookup(typ)
 	_, err := s.kernel.Do(testkit.Context(t), schema.Message{Kind: row.Kind, Type: typ, Data: []byte(data), Meta: schema.Metadata{ID: id, Correlation: "release-7", Causation: cause}})
@@ -101,7 +101,7 @@ func (s *served) step(t *testing.T, typ, data, id, cause string) {
 }
 
 // ask makes a Memory.Set that waits for an approval. Its outcome is received from the channel.
-func (s *served) ask(t *testing.T, data string) <-chan error {
+func (s *watched) ask(t *testing.T, data string) <-chan error {
 	t.Helper()
 	c := testkernel.Dial(t, s.RuntimeDir()) // a waiting call delays the others of its connection
 	came := make(chan error, 1)
@@ -133,7 +133,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 }
 
 // pour makes many calls, on several connections.
-func (s *served) pour(t *testing.T, many int) {
+func (s *watched) pour(t *testing.T, many int) {
 	t.Helper()
 	const at = 8
 	var callers sync.WaitGroup

@@ -19,7 +19,7 @@ forbid(principal, action == Syscall::"Memory.Set", resource) when { context.args
 `
 
 // crowd creates processes that have made calls.
-func crowd(t *testing.T, s *served) {
+func crowd(t *testing.T, s *watched) {
 	t.Helper()
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"planner","intent":"plan the release","role":"lead","capabilities":{"allowed_syscalls":["Memory.*","Ipc.*","SYS_SPAWN","SYS_SEND_MSG"],"budget":{"calls":400}}}`)
 	s.do(t, "Syscall.Spawn", `{"pid":1,"child_agent_id":"writer","intent":"write the notes","capabilities":{"allowed_syscalls":["Memory.*","Ipc.*","SYS_SEND_MSG"],"budget":{"calls":120}}}`)
@@ -55,10 +55,10 @@ func crowd(t *testing.T, s *served) {
 	}
 }
 
-func TestViews(t *testing.T) {
+func TestPages(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
-	s := serve(t, policy)
+	s := watch(t, policy)
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
@@ -89,14 +89,14 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestPictures takes the pictures for README, if PWOS_PICTURES names their directory: PWOS_PICTURES=../../docs/pictures.
+// TestPictures takes the pictures for README, if PWOS_PICTURES names their directory: PWOS_PICTURES=../docs/pictures.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
 	if os.Getenv("PWOS_PICTURES") == "" {
 		t.Skip("PWOS_PICTURES names no directory")
 	}
-	s := serve(t, policy)
+	s := watch(t, policy)
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
@@ -117,7 +117,7 @@ func TestPictures(t *testing.T) {
 }
 
 // story returns the page of a correlation, as pwos story --html writes it.
-func story(t *testing.T, s *served, correlation string) string {
+func story(t *testing.T, s *watched, correlation string) string {
 	t.Helper()
 	var out struct{ Entries []json.RawMessage }
 	testkit.Must(t, json.Unmarshal(s.do(t, "Audit.Log", `{"correlation":%q,"request":true}`, correlation), &out))

@@ -55,9 +55,9 @@ func muster(t *testing.T, members ...*member) *crew {
 }
 
 // start starts a kernel of the cluster, and waits until it is on the bus.
-func (c *crew) start(t *testing.T, name, policy string) *served {
+func (c *crew) start(t *testing.T, name, policy string) *watched {
 	t.Helper()
-	s := &served{Place: c.members[name].place}
+	s := &watched{Place: c.members[name].place}
 	s.start(t, policy, config.Cluster{Name: name, Bus: c.bus.URL(), Members: c.file})
 	testkit.Eventually(t, name+" reaches the bus", func() bool {
 		return testkit.Value(client.Call(testkit.Context(t), s.kernel, schema.ClusterStatus, &schema.ClusterStatusInput{}))(t).Connected
