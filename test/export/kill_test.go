@@ -1,4 +1,4 @@
-// Package export_test kills real exporters of a real kernel.
+// Package export_test exports what a whole kernel records. It kills real exporters.
 package export_test
 
 import (
@@ -22,8 +22,6 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
-
-func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // TestKilled kills exports with SIGKILL while calls are recorded, each after some of its records were seen. A file has each
 // entry once; on stdout none is missing, and a repeated one has the same id. PWOS_LONG=1 does it 50 times.

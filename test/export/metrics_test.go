@@ -1,4 +1,4 @@
-package metrics_test
+package export_test
 
 import (
 	"context"
@@ -21,8 +21,6 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) { testkernel.Main(m) }
-
 // exporter serves the metrics of a kernel that the test can restart.
 type exporter struct {
 	*testkit.Place
@@ -33,7 +31,7 @@ type exporter struct {
 	troubles []error
 }
 
-func start(t *testing.T, token string) *exporter {
+func serve(t *testing.T, token string) *exporter {
 	t.Helper()
 	e := &exporter{Place: testkit.NewPlace(t, "")}
 	e.stop = testkernel.Start(t, testkernel.Settings(e.Place))
@@ -93,7 +91,7 @@ func want(t *testing.T, text string, lines ...string) {
 // TestScrape: the metrics have the kernel's counters, pass Prometheus' linter, and have no process as a label.
 func TestScrape(t *testing.T) {
 	t.Parallel()
-	e := start(t, "")
+	e := serve(t, "")
 	c := testkernel.Dial(t, e.RuntimeDir())
 	ask := func(typ, data string) { _, _ = c.Call(t.Context(), schema.KindCommand, typ, []byte(data)) } // a refusal is an error
 	ask("Syscall.Spawn", `{"child_agent_id":"busy","capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":10,"usd":2.5}}}`)
@@ -128,7 +126,7 @@ func TestScrape(t *testing.T) {
 // change once.
 func TestKernelAway(t *testing.T) {
 	t.Parallel()
-	e := start(t, "")
+	e := serve(t, "")
 	want(t, e.scrape(t), "pwos_up 1")
 	e.stop()
 	for range 2 {
@@ -148,7 +146,7 @@ func TestKernelAway(t *testing.T) {
 // TestScrapesAtOnce: concurrent scrapes run one after the other, also if some are cancelled.
 func TestScrapesAtOnce(t *testing.T) {
 	t.Parallel()
-	e := start(t, "")
+	e := serve(t, "")
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
@@ -182,7 +180,7 @@ func TestScrapesAtOnce(t *testing.T) {
 // TestRequests: requests are checked for method, path, host and token.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	open, guarded := start(t, ""), start(t, "sesame-sesame-16")
+	open, guarded := serve(t, ""), serve(t, "sesame-sesame-16")
 	for _, tt := range []struct {
 		e                         *exporter
 		method, path, host, token string
