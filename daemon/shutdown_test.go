@@ -125,7 +125,7 @@ func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
 	d := daemon.New(cfg, nil, discard())
-	const grace = 2 * time.Second
+	const grace = time.Second
 	d.SetGrace(grace)
 	r := runThis(t, cfg, d)
 	p := dial(t, r.KernelSocket)

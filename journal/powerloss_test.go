@@ -14,7 +14,7 @@ import (
 // and has a prefix of what was appended that includes the last entry that Sync covered.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	want := int64(testkit.Rounds(10_000, 5_000, 100_000)) // power cuts
+	want := int64(testkit.Rounds(5_000, 5_000, 100_000)) // power cuts
 	var points atomic.Int64
 	t.Run("workloads", func(t *testing.T) {
 		for part := range uint64(4) {

@@ -57,6 +57,9 @@ func TestHostileAgent(t *testing.T) {
 	}
 	for name, uid := range uids {
 		t.Run(name, func(t *testing.T) {
+			if !long { // times are not checked
+				t.Parallel()
+			}
 			s := newScene(t, uid)
 			agent := s.run("--allow", "Syscall.Ping", "--dir", s.path("work"), "--", s.path("work/hostile"), attackName, s.home)
 			s.await("the agent's processes", func() bool { return len(s.processes()) > 10 })

@@ -15,7 +15,7 @@ import (
 
 var (
 	oneSeed = flag.Uint64("seed", 0, "simulate this seed alone, with what happens in it on standard error")
-	seeds   = flag.Uint64("seeds", uint64(testkit.Rounds(80, 80, 200)), "how many seeds are simulated, from 1 on")
+	seeds   = flag.Uint64("seeds", uint64(testkit.Rounds(40, 80, 200)), "how many seeds are simulated, from 1 on")
 	steps   = flag.Int("steps", 200, "steps that a seed takes at most")
 	first   = flag.Bool("first", false, "stop at the first seed that fails")
 	clients = flag.Int("clients", 4, "clients that there are at a time at most")
@@ -85,7 +85,7 @@ func report(t *testing.T, seed uint64, log io.Writer) {
 // TestReplays checks that a seed is deterministic.
 func TestReplays(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(testkit.Rounds(8, 8, 20)) {
+	for seed := range uint64(testkit.Rounds(4, 8, 20)) {
 		once, _, _ := simulate(t, scenarioOf(seed+1), nil)
 		again, _, _ := simulate(t, scenarioOf(seed+1), nil)
 		if once != again {
