@@ -135,24 +135,24 @@ func (l lesson) await(t *testing.T, name string) string {
 // The output of a run with --learn is sufficient: each example does the same with it, without refusals.
 func TestLearnedExamples(t *testing.T) {
 	t.Parallel()
-	l := school(t, "")
-	l.learn(t, "", "sh "+l.examples+"/shell/misbehave.sh", nil)
-
-	page, err := os.ReadFile(filepath.Join(l.examples, "..", "docs", "agents.md"))
-	testkit.Must(t, err)
-	_, block, _ := strings.Cut(string(page), "```sh\n")
-	block, _, _ = strings.Cut(block, "```")
-	l.learn(t, "", "sh "+l.write(t, "hello.sh", block), nil)
-
-	pongs := []string{"sh " + l.examples + "/shell/pong.sh", program("pong")}
-	if _, err := exec.LookPath("python3"); err == nil {
-		pongs = append(pongs, "python3 "+l.examples+"/python/pong.py")
-		l.learn(t, "--own-dir", "python3 "+l.examples+"/python/supervisor.py", nil)
+	each := func(name string, check func(*testing.T, lesson)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, school(t, ""))
+		})
 	}
-	for i, pong := range pongs {
-		name := fmt.Sprintf("pong-%d", i)
-		l.learn(t, "--name "+name, pong, func(again bool) {
-			pid := l.await(t, name)
+	each("misbehave", func(t *testing.T, l lesson) { l.learn(t, "", "sh "+l.examples+"/shell/misbehave.sh", nil) })
+	each("page", func(t *testing.T, l lesson) {
+		page, err := os.ReadFile(filepath.Join(l.examples, "..", "docs", "agents.md"))
+		testkit.Must(t, err)
+		_, block, _ := strings.Cut(string(page), "```sh\n")
+		block, _, _ = strings.Cut(block, "```")
+		l.learn(t, "", "sh "+l.write(t, "hello.sh", block), nil)
+	})
+	ping := func(t *testing.T, l lesson, pong string) {
+		t.Helper()
+		l.learn(t, "--name pong", pong, func(again bool) {
+			pid := l.await(t, "pong")
 			ping := fmt.Sprintf("sh %s/shell/ping.sh %s 3", l.examples, pid)
 			if again {
 				if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- "+ping, nil); o.status != 0 {
@@ -163,6 +163,12 @@ func TestLearnedExamples(t *testing.T) {
 			}
 			l.pwos(t, "kill", pid)
 		})
+	}
+	each("shell", func(t *testing.T, l lesson) { ping(t, l, "sh "+l.examples+"/shell/pong.sh") })
+	each("go", func(t *testing.T, l lesson) { ping(t, l, program("pong")) })
+	if _, err := exec.LookPath("python3"); err == nil {
+		each("python", func(t *testing.T, l lesson) { ping(t, l, "python3 "+l.examples+"/python/pong.py") })
+		each("supervisor", func(t *testing.T, l lesson) { l.learn(t, "--own-dir", "python3 "+l.examples+"/python/supervisor.py", nil) })
 	}
 }
 

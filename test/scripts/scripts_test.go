@@ -32,6 +32,7 @@ import (
 //	stop-bus                end that bus
 //	await-kernel            wait until a kernel that the script has started listens
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",
 		WorkdirRoot:         testkit.Dir(t), // testscript removes a root of its own only if all scripts have run
