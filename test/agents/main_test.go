@@ -1,4 +1,4 @@
-// Package agents_test tests the programs that a kernel hosts: real daemons, real programs.
+// Package agents_test tests the programs that a kernel starts, as agents or as tools: real daemons, real programs.
 package agents_test
 
 import (
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
 // TestMain runs one of many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
@@ -20,5 +20,5 @@ func TestMain(m *testing.M) {
 			os.Exit(program(os.Args[2:]))
 		}
 	}
-	os.Exit(testkit.Main(m))
+	testkernel.Main(m)
 }

@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // in the metrics, also after a kill.
 func TestVerdictsOnTools(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "", map[string]string{"prog": "#!/bin/sh\necho 1\n", "text": "no tool"})
+	p := newTree(t, "", map[string]string{"prog": "#!/bin/sh\necho 1\n", "text": "no tool"})
 	testkit.Must(t, os.Chmod(p.Path("root/prog"), 0o700))
 	d := p.start(t)
 	c := p.dial(t)

@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ func main() {
 `
 
 // module builds a Go program as a module at a path below the place's root.
-func (p place) module(t *testing.T, name, source string) {
+func (p tree) module(t *testing.T, name, source string) {
 	t.Helper()
 	dir := t.TempDir()
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
@@ -102,7 +102,7 @@ func saying(text string) string {
 // TestToolsAreStopped: whatever a tool does, its call ends within the configured limits and has the reason.
 func TestToolsAreStopped(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried+"output_bytes = 1000000\n", map[string]string{"recursing": recursing})
+	p := newTree(t, unhurried+"output_bytes = 1000000\n", map[string]string{"recursing": recursing})
 	p.module(t, "bad", bad)
 	d := p.start(t)
 	c := p.dial(t)
@@ -126,7 +126,7 @@ func TestToolsAreStopped(t *testing.T) {
 	}
 	d.End(t, syscall.SIGTERM)
 
-	hurried := newPlace(t, "[tools]\ntime = \"500ms\"\n", map[string]string{"endless": endless})
+	hurried := newTree(t, "[tools]\ntime = \"500ms\"\n", map[string]string{"endless": endless})
 	hurried.start(t)
 	hurried.dial(t).refused(504, "call os:///endless: the time limit has passed: 500ms", "Syscall.Call", `{"syscall":"os/endless"}`)
 }
@@ -135,7 +135,7 @@ func TestToolsAreStopped(t *testing.T) {
 // is logged.
 func TestOthersAreServedBesideATool(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "[tools]\ntime = \"1h\"\n", map[string]string{"endless": endless})
+	p := newTree(t, "[tools]\ntime = \"1h\"\n", map[string]string{"endless": endless})
 	p.start(t)
 	c, other := p.dial(t), p.dial(t)
 	rounds := func() (all []time.Duration) {
@@ -167,7 +167,7 @@ func spread(all []time.Duration) string {
 // be replayed.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried, map[string]string{"script": "#!/bin/sh\n", "good": saying(`"output-7"`), "bad": saying("no JSON")})
+	p := newTree(t, unhurried, map[string]string{"script": "#!/bin/sh\n", "good": saying(`"output-7"`), "bad": saying("no JSON")})
 	testkit.Must(t, os.Chmod(p.Path("root/script"), 0o700))
 	d := p.start(t)
 	c := p.dial(t)
@@ -196,7 +196,7 @@ func TestToolsAreRecorded(t *testing.T) {
 // told to end does not delay that.
 func TestToolsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", map[string]string{"endless": endless, "waited": saying(`"waited"`)})
+	p := newTree(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", map[string]string{"endless": endless, "waited": saying(`"waited"`)})
 	d := p.start(t)
 	first, second := p.dial(t), p.dial(t)
 	testkit.Must(t, first.send("Syscall.Call", `{"syscall":"os/endless"}`))

@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("programs are hosted on Linux")
 	}
-	p := newPlace(t, unhurried+"programs = true\noutput_bytes = 1000000\n", nil)
+	p := newTree(t, unhurried+"programs = true\noutput_bytes = 1000000\n", nil)
 	for name, body := range map[string]string{
 		"who":   `printf '["%s","%s"]' "$PWOS_PID" "$PWOS_AGENT_ID"`,
 		"flood": `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`,
@@ -60,7 +60,7 @@ func TestProgramsAreStopped(t *testing.T) {
 		t.Error("the error output of a failed tool is not in the log")
 	}
 
-	hurried := newPlace(t, "[tools]\nprograms = true\ntime = \"2s\"\n", nil)
+	hurried := newTree(t, "[tools]\nprograms = true\ntime = \"2s\"\n", nil)
 	hurried.program(t, "spin", `while :; do :; done`)
 	hurried.program(t, "child", `sleep 1000 & sleep 1000`)
 	hurried.start(t)
@@ -70,7 +70,7 @@ func TestProgramsAreStopped(t *testing.T) {
 }
 
 // program writes a shell script to an executable file of the place's root.
-func (p place) program(t *testing.T, name, body string) {
+func (p tree) program(t *testing.T, name, body string) {
 	t.Helper()
 	p.put(t, name, "#!/bin/sh\n"+body+"\n")
 	testkit.Must(t, os.Chmod(p.Path("root/"+name), 0o700))

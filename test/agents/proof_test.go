@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestIngestWeb(t *testing.T) {
 			_, _ = w.Write([]byte(text))
 		}
 	})
-	p := newPlace(t, settings, nil)
+	p := newTree(t, settings, nil)
 	p.start(t)
 	c := p.dial(t)
 	pinned := `,"integrity":"` + rootfs.Digest([]byte(text)) + `"`
@@ -68,7 +68,7 @@ func TestIngestWeb(t *testing.T) {
 	c.refused(403, "may fetch from no host", "Kernel.Ingest", ingestAs(c.agent(""), web+"/v1.2.3/a.md", ""))
 	c.call("Kernel.Ingest", ingestAs(c.agent(`,"http":{"hosts":["127.0.0.1:*"]}`), web+"/v1.2.3/a.md", ""))
 
-	open := newPlace(t, settings+"[ingest]\nunpinned = true\n", nil)
+	open := newTree(t, settings+"[ingest]\nunpinned = true\n", nil)
 	open.start(t)
 	if got := open.dial(t).call("Kernel.Ingest", ingestAs(0, web+"/main/a.md", "")); member(t, got, "proof") != `"none"` {
 		t.Errorf("got %s", got)
@@ -87,7 +87,7 @@ func TestTrustedKeys(t *testing.T) {
 	testkit.Must(t, err)
 	signature, err := signer.Sign(context.Background(), ingest.Namespace, []byte("signed"))
 	testkit.Must(t, err)
-	p := newPlace(t, "[ingest]\nproof = true\n", map[string]string{
+	p := newTree(t, "[ingest]\nproof = true\n", map[string]string{
 		"a.md": "signed", "a.md.sig": signature.Armor(), "b.md": "not signed", "c.md": "changed", "c.md.sig": signature.Armor(),
 	})
 	p.start(t)

@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"encoding/json"
@@ -13,13 +13,13 @@ import (
 )
 
 // identity returns the identity that GetState shows for a process; "" if none.
-func (c *client) identity(pid int) string {
+func (c *caller) identity(pid int) string {
 	c.t.Helper()
 	return member(c.t, c.call("Syscall.GetState", fmt.Sprintf(`{"target_pid":%d}`, pid)), "identity")
 }
 
 // uri returns the address of what a process has adopted.
-func (c *client) uri(pid int) string {
+func (c *caller) uri(pid int) string {
 	c.t.Helper()
 	if is := c.identity(pid); is != "" {
 		return strings.Trim(member(c.t, is, "uri"), `"`)
@@ -28,7 +28,7 @@ func (c *client) uri(pid int) string {
 }
 
 // agent spawns a process that may do everything that a pattern can grant, and more.
-func (c *client) agent(more string) int {
+func (c *caller) agent(more string) int {
 	c.t.Helper()
 	out := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":{"allowed_syscalls":["*"]%s}}`, len(more), more))
 	var pid int
@@ -47,7 +47,7 @@ func ingestAs(pid int, uri, more string) string {
 func TestIngest(t *testing.T) {
 	t.Parallel()
 	text := "---\nname: one\ntools: [./t]\n---\ncontent\n"
-	p := newPlace(t, "", map[string]string{"a/one.md": text, "a/t": "x", "b.md": "plain"})
+	p := newTree(t, "", map[string]string{"a/one.md": text, "a/t": "x", "b.md": "plain"})
 	d := p.start(t)
 	c := p.dial(t)
 	pid := c.agent("")
@@ -90,7 +90,7 @@ func TestIngest(t *testing.T) {
 // TestIngestFailsWhole: whichever phase fails, the process keeps its identity with its content.
 func TestIngestFailsWhole(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "", map[string]string{
+	p := newTree(t, "", map[string]string{
 		"one.md": "---\ntools: [t]\n---\none", "t": "x", "broken.md": "---\ntools: 1\n---\n", "signed.md": "s", "signed.md.sig": "no signature",
 		"binary.md": "a\xffb", "big.md": strings.Repeat("x", 1<<20+1), "lost.md": "---\ntools: [nowhere]\n---\n",
 	})
@@ -141,7 +141,7 @@ func TestIngestFailsWhole(t *testing.T) {
 func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(8, 40, 40)
-	p := newPlace(t, "[journal]\nsnapshot_every = 20\n", map[string]string{
+	p := newTree(t, "[journal]\nsnapshot_every = 20\n", map[string]string{
 		"0.md": "---\ntools: [t0]\n---\n" + strings.Repeat("zero ", 50_000), "1.md": "---\ntools: [t1]\n---\none", "t0": "x", "t1": "y",
 	})
 	d := p.start(t)
@@ -187,7 +187,7 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 func TestIngestLong(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("a line of text\n", 20_000)
-	p := newPlace(t, "", map[string]string{"long.md": "---\nname: l\n---\n" + content})
+	p := newTree(t, "", map[string]string{"long.md": "---\nname: l\n---\n" + content})
 	p.start(t)
 	got := p.dial(t).call("Kernel.Ingest", `{"uri":"long.md"}`)
 	var out struct {

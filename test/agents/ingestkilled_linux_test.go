@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"fmt"
@@ -69,9 +69,9 @@ func TestIngestKilled(t *testing.T) {
 // doomed is a daemon that will be killed while a process ingests a resource. The process's identity before is one.md.
 type doomed struct {
 	*testing.T
-	place
+	tree
 	life   *testkit.Process
-	client *client // sends the ingest
+	client *caller // sends the ingest
 	pid    int
 	web    string
 	asked  chan string              // paths of requests to the server
@@ -88,7 +88,7 @@ func doom(t *testing.T) *doomed {
 	web, settings := server(t, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, over) })
 	t.Cleanup(func() { close(over) })
 	d.web = web
-	d.place = newPlace(t, settings, map[string]string{
+	d.tree = newTree(t, settings, map[string]string{
 		"one.md": "---\ntools: [t1]\n---\none", "two.md": two, "t1": "x", "t2": "y",
 		"large.md": "---\ntools: [t2]\n---\n" + strings.Repeat("a line of text\n", 60_000),
 	})

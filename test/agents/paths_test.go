@@ -1,4 +1,4 @@
-package promptware_test
+package agents_test
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func main() {
 // descriptor except for the three, which are WASI's only way to the network.
 func TestModuleGetsNothing(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried, nil)
+	p := newTree(t, unhurried, nil)
 	p.module(t, "probe", probe)
 	p.start(t)
 	if got := p.dial(t).call("Syscall.Call", `{"syscall":"os/probe"}`); got != `"probe"` {
@@ -61,7 +61,7 @@ func TestModuleGetsNothing(t *testing.T) {
 // nowhere else: never in the kernel, whatever its last part is, and no file can replace a short name.
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried, map[string]string{"agents/a.md": "a"})
+	p := newTree(t, unhurried, map[string]string{"agents/a.md": "a"})
 	for _, name := range []string{"skills/search", "agents/tool.ts", "ping"} {
 		p.put(t, name, saying(`"found"`))
 	}

@@ -1,5 +1,4 @@
-// Package promptware_test tests examples/promptware with a kernel's handling of a root.
-package promptware_test
+package agents_test
 
 import (
 	"encoding/json"
@@ -13,15 +12,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-func TestMain(m *testing.M) { testkernel.Main(m) }
+// tree is a testkit.Place with a root.
+type tree struct{ *testkit.Place }
 
-// place is a testkit.Place with a root.
-type place struct{ *testkit.Place }
-
-// newPlace creates a place whose root has the given files, and whose configuration is settings and that root.
-func newPlace(t *testing.T, settings string, files map[string]string) place {
+// newTree creates a place whose root has the given files, and whose configuration is settings and that root.
+func newTree(t *testing.T, settings string, files map[string]string) tree {
 	t.Helper()
-	p := place{testkit.NewPlace(t, "")}
+	p := tree{testkit.NewPlace(t, "")}
 	testkit.Must(t, os.Mkdir(p.Path("root"), 0o700))
 	testkit.WriteFile(t, p.Path("config.toml"), fmt.Sprintf("root = %q\n%s", p.Path("root"), settings))
 	for name, text := range files {
@@ -31,7 +28,7 @@ func newPlace(t *testing.T, settings string, files map[string]string) place {
 }
 
 // put writes a file below root.
-func (p place) put(t *testing.T, name, text string) {
+func (p tree) put(t *testing.T, name, text string) {
 	t.Helper()
 	name = p.Path("root/" + name)
 	testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -39,7 +36,7 @@ func (p place) put(t *testing.T, name, text string) {
 }
 
 // entries returns the lines of the journal that contain a text.
-func (p place) entries(t *testing.T, text string) (lines []string) {
+func (p tree) entries(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for line := range strings.Lines(p.Journal(t)) {
 		if strings.Contains(line, text) {
@@ -50,23 +47,23 @@ func (p place) entries(t *testing.T, text string) (lines []string) {
 }
 
 // start starts the daemon, which is this binary. It is killed at the end, unless it has ended.
-func (p place) start(t *testing.T) *testkit.Process {
+func (p tree) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	d := testkernel.Self(t)
 	d.Dir, d.Log = p.Dir, p.Path("output")
 	return d.Start(t)
 }
 
-// client makes one call at a time.
-type client struct {
+// caller makes one call at a time.
+type caller struct {
 	*testkit.Conn
 	t    *testing.T
 	sent int
 }
 
-func (p place) dial(t *testing.T) *client {
+func (p tree) dial(t *testing.T) *caller {
 	t.Helper()
-	c := &client{Conn: testkit.Value(testkit.Dial(p.Socket()))(t), t: t}
+	c := &caller{Conn: testkit.Value(testkit.Dial(p.Socket()))(t), t: t}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -79,7 +76,7 @@ type answer struct {
 }
 
 // send sends a command, or a query, depending on the type.
-func (c *client) send(typ, data string) error {
+func (c *caller) send(typ, data string) error {
 	kind := "command"
 	if strings.Contains("Syscall.GetState Syscall.Ping Memory.Get FileSystem.Resolve Audit.Verify Audit.Log Audit.Metrics", typ) {
 		kind = "query"
@@ -89,7 +86,7 @@ func (c *client) send(typ, data string) error {
 	return err
 }
 
-func (c *client) receive() (answer, error) {
+func (c *caller) receive() (answer, error) {
 	line, err := c.Line()
 	if err != nil {
 		return answer{}, err
@@ -113,7 +110,7 @@ func (c *client) receive() (answer, error) {
 }
 
 // try makes a call and returns its outcome.
-func (c *client) try(typ, data string) answer {
+func (c *caller) try(typ, data string) answer {
 	c.t.Helper()
 	testkit.Must(c.t, c.send(typ, data))
 	a, err := c.receive()
@@ -122,7 +119,7 @@ func (c *client) try(typ, data string) answer {
 }
 
 // call is try for a call that must succeed.
-func (c *client) call(typ, data string) string {
+func (c *caller) call(typ, data string) string {
 	c.t.Helper()
 	a := c.try(typ, data)
 	if a.code != 0 {
@@ -132,7 +129,7 @@ func (c *client) call(typ, data string) string {
 }
 
 // refused fails the test unless a call gets this error.
-func (c *client) refused(code int, says, typ, data string) {
+func (c *caller) refused(code int, says, typ, data string) {
 	c.t.Helper()
 	if a := c.try(typ, data); a.code != code || !strings.Contains(a.text, says) {
 		c.t.Errorf("%s %.200s: got %+v, want %d that says %q", typ, data, a, code, says)
