@@ -121,7 +121,11 @@ func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.benchIn(ctx, dir, work, f), os.RemoveAll(dir))
+	err = a.benchIn(ctx, dir, work, f)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever it interrupted
+	}
+	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // benchIn measures a kernel in dir and then kills it, since its state is discarded.

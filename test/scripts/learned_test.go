@@ -168,7 +168,9 @@ func TestLearnedExamples(t *testing.T) {
 	each("go", func(t *testing.T, l lesson) { ping(t, l, program("pong")) })
 	if _, err := exec.LookPath("python3"); err == nil {
 		each("python", func(t *testing.T, l lesson) { ping(t, l, "python3 "+l.examples+"/python/pong.py") })
-		each("supervisor", func(t *testing.T, l lesson) { l.learn(t, "--own-dir", "python3 "+l.examples+"/python/supervisor.py", nil) })
+		each("supervisor", func(t *testing.T, l lesson) {
+			l.learn(t, "--own-dir", "python3 "+l.examples+"/python/supervisor.py", nil)
+		})
 	}
 }
 
