@@ -115,10 +115,10 @@ func TestSourceStands(t *testing.T) {
 			"somebody else's", "belongs to user",
 			func(t *testing.T, path string) {
 				if os.Geteuid() != 0 {
-					t.Skip("only root can give a file away")
+					t.Skip("only root can change the owner of a file")
 				}
 				if err := os.Chown(path, 12345, -1); err != nil {
-					t.Skip("this system does not let root give a file away")
+					t.Skip("root cannot change the owner of a file on this system")
 				}
 			},
 			func(t *testing.T, path string) {

@@ -221,7 +221,7 @@ func proxied() []string {
 // Ordinary programs in a separate network reach only what is allowed, through the proxy and by names.
 func TestNetworkInside(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root makes a network here")
+		t.Skip("only root may create a network namespace on this system")
 	}
 	for _, tool := range []string{"ip", "mount", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -18,7 +18,7 @@ func TestReach(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	if !host.MeansOf(h).Filter {
-		t.Skip("calls cannot be filtered here")
+		t.Skip("this system has no system call filter")
 	}
 	other := start(t, h, shell(t, "read x"))
 	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict} {

@@ -99,7 +99,7 @@ func TestLimit(t *testing.T) {
 func TestSizelessFileIsBounded(t *testing.T) {
 	t.Parallel()
 	if info, err := os.Stat("/proc/self/environ"); err != nil || info.Size() != 0 {
-		t.Skip("there is no file without a size here")
+		t.Skip("this system has no file without a size")
 	}
 	space, err := uri.New("/proc/self")
 	testkit.Must(t, err)

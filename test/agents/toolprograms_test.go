@@ -16,7 +16,7 @@ import (
 func TestProgramsAreStopped(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("programs are hosted on Linux")
+		t.Skip("programs are hosted only on Linux")
 	}
 	p := newTree(t, unhurried+"programs = true\noutput_bytes = 1000000\n", nil)
 	for name, body := range map[string]string{

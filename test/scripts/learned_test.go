@@ -41,7 +41,7 @@ type lesson struct {
 func school(t *testing.T, config string) lesson {
 	t.Helper()
 	if !confines() {
-		t.Skip("agents are confined and found on Linux alone")
+		t.Skip("agents are confined and recognised only on Linux")
 	}
 	l := lesson{place: settle(t), work: t.TempDir()}
 	t.Cleanup(func() { testkit.Must(t, l.place.kill()) })
