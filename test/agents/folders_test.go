@@ -12,7 +12,7 @@ import (
 // others.
 func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs PWOS_LONG=1: it starts as many processes as the kernel remembers")
+		t.Skip("not with -short: it starts as many processes as the kernel remembers")
 	}
 	t.Parallel()
 	p, _ := start(t)

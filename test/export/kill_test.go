@@ -63,14 +63,14 @@ func TestKilled(t *testing.T) {
 	testkit.Must(t, last.Run())
 
 	inFile := records(t, []byte(testkit.ReadFile(t, file)))
-	if want := logged(t, p, inFile[len(inFile)-1]); !slices.Equal(inFile, want) {
+	if want := logged(t, testkernel.Dial(t, p.RuntimeDir()), inFile[len(inFile)-1]); !slices.Equal(inFile, want) {
 		t.Errorf("the file has %d entries, the record %d", len(inFile), len(want))
 	}
 	all := records(t, streamed.Bytes())
 	again := len(all)
 	slices.Sort(all)
 	all = slices.Compact(all)
-	if want := logged(t, p, all[len(all)-1]); !slices.Equal(all, want) {
+	if want := logged(t, testkernel.Dial(t, p.RuntimeDir()), all[len(all)-1]); !slices.Equal(all, want) {
 		t.Errorf("stdout had %d entries, the record %d", len(all), len(want))
 	}
 	t.Logf("%d rounds: %d entries in the file, %d on stdout, %d of them again", rounds, len(inFile), len(all), again-len(all))
@@ -158,9 +158,8 @@ func records(t *testing.T, text []byte) (seqs []int64) {
 }
 
 // logged returns the entries that Audit.Log shows, up to one.
-func logged(t *testing.T, p *testkit.Place, last int64) (seqs []int64) {
+func logged(t *testing.T, c *client.Client, last int64) (seqs []int64) {
 	t.Helper()
-	c := testkernel.Dial(t, p.RuntimeDir())
 	limit, since := int64(1000), int64(0)
 	for more := true; more; {
 		out := testkit.Value(client.Call(testkit.Context(t), c, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &since, Limit: &limit}))(t)

@@ -3,7 +3,6 @@ package export_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -46,23 +45,6 @@ func (k *kernel) set(t *testing.T, calls int) {
 	}
 }
 
-// seqs returns the entries of Audit.Log up to last.
-func (k *kernel) seqs(t *testing.T, last int64) (all []int64) {
-	t.Helper()
-	limit, since := int64(1000), int64(0)
-	for more := true; more; {
-		out, err := client.Call(testkit.Context(t), k.Client, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &since, Limit: &limit})
-		testkit.Must(t, err)
-		for _, e := range out.Entries {
-			if e.Seq <= last {
-				all = append(all, e.Seq)
-			}
-		}
-		since, more = out.Next, out.Next != 0 && out.Next <= last
-	}
-	return all
-}
-
 func (k *kernel) options(sink export.Sink, after export.Position) export.Options {
 	return export.Options{
 		Sink: sink, After: after, Notice: func(string) {},
@@ -82,24 +64,6 @@ func (k *kernel) toFile(t *testing.T, path string) error {
 	return errors.Join(export.Run(testkit.Context(t), k.options(f, f.At())), f.Close())
 }
 
-// exported returns the entries in a file, and checks their ids.
-func exported(t *testing.T, text []byte) (seqs []int64) {
-	t.Helper()
-	for line := range bytes.Lines(text) {
-		var r struct {
-			ID, Instance string
-			Epoch, Seq   int64
-			Entry        struct{ Seq int64 }
-		}
-		testkit.Must(t, json.Unmarshal(line, &r))
-		if r.ID != fmt.Sprintf("%s/%d/%d", r.Instance, r.Epoch, r.Seq) || r.Entry.Seq != r.Seq {
-			t.Errorf("a record is %s", line)
-		}
-		seqs = append(seqs, r.Seq)
-	}
-	return seqs
-}
-
 // TestCutAnywhere: after a kill at any byte of a file, the next export completes it: no entry is missing or written
 // twice.
 func TestCutAnywhere(t *testing.T) {
@@ -109,9 +73,9 @@ func TestCutAnywhere(t *testing.T) {
 	path := testkit.Dir(t) + "/record.jsonl"
 	testkit.Must(t, k.toFile(t, path))
 	whole := []byte(testkit.ReadFile(t, path))
-	before := exported(t, whole)
+	before := records(t, whole)
 	last := before[len(before)-1]
-	if want := k.seqs(t, last); !slices.Equal(before, want) {
+	if want := logged(t, k.Client, last); !slices.Equal(before, want) {
 		t.Fatalf("exported %v, the journal has %v", before, want)
 	}
 	step := 1 + len(whole)/40
@@ -119,8 +83,8 @@ func TestCutAnywhere(t *testing.T) {
 		testkit.WriteFile(t, path, string(whole[:cut]))
 		testkit.Must(t, k.toFile(t, path))
 		text := []byte(testkit.ReadFile(t, path))
-		got := exported(t, text)
-		if !bytes.HasPrefix(text, whole) || !slices.Equal(got, k.seqs(t, got[len(got)-1])) {
+		got := records(t, text)
+		if !bytes.HasPrefix(text, whole) || !slices.Equal(got, logged(t, k.Client, got[len(got)-1])) {
 			t.Fatalf("cut at %d, then exported %v", cut, got)
 		}
 	}
@@ -161,7 +125,7 @@ func TestAgentExports(t *testing.T) {
 	o := k.options(&export.Stream{To: &out, Format: export.JSONL}, export.Position{})
 	o.Dial = dial
 	testkit.Must(t, export.Run(testkit.Context(t), o))
-	if got := exported(t, out.Bytes()); len(got) != 1 || !strings.Contains(out.String(), `"type":"Audit.Subscribe"`) || !strings.Contains(out.String(), `"status":"denied"`) {
+	if got := records(t, out.Bytes()); len(got) != 1 || !strings.Contains(out.String(), `"type":"Audit.Subscribe"`) || !strings.Contains(out.String(), `"status":"denied"`) {
 		t.Errorf("an agent exports %s", out.String())
 	}
 	o.Arguments = true
@@ -221,7 +185,7 @@ func TestLiveSurvivesTheKernel(t *testing.T) {
 		t.Error(err)
 	}
 	k.Client = testkernel.Dial(t, k.dir)
-	want := k.seqs(t, sink.seq())
+	want := logged(t, k.Client, sink.seq())
 	if len(sink.ids) != len(want) {
 		t.Fatalf("%d records, want %d", len(sink.ids), len(want))
 	}
