@@ -37,7 +37,8 @@ func (r *rig) newBus(count int, program string) {
 	type place struct{ clients, peers string }
 	var places []place
 	for i := range count {
-		places = append(places, place{freePort(t, "127.0.0.1"), freePort(t, "127.77.0."+strconv.Itoa(i+1))})
+		// Ports that are free at 127.0.0.1 may be those of connections before a node listens.
+		places = append(places, place{freePort(t, "127.77.1."+strconv.Itoa(i+1)), freePort(t, "127.77.0."+strconv.Itoa(i+1))})
 	}
 	for i, at := range places {
 		name := "n" + strconv.Itoa(i)
