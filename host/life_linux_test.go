@@ -219,7 +219,7 @@ func TestFlood(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	var all sync.WaitGroup
-	for i := range 200 {
+	for i := range testkit.Rounds(100, 200, 200) {
 		all.Go(func() {
 			p, err := h.Start(t.Context(), shell(t, `sleep 1000 1>&- & read line; echo "$line"; exec 1>&-; wait`))
 			if err != nil {

@@ -30,7 +30,7 @@ func Main(m *testing.M) int {
 		}
 	}
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set(strconv.Itoa(Rounds(30, 50, 100))); err != nil {
+		if err := f.Value.Set(strconv.Itoa(Rounds(20, 50, 100))); err != nil {
 			panic(err)
 		}
 	}

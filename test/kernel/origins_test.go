@@ -36,7 +36,7 @@ func TestOriginsCannotTell(t *testing.T) {
 // happen on a busy machine.
 func compared(t *testing.T, s *scenery) bool {
 	t.Helper()
-	calls := testkit.Rounds(1_500, 1_500, 10_000)
+	calls := testkit.Rounds(1_000, 1_500, 10_000)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	late := func(line string) bool { return strings.Contains(line, `"code":504`) }
