@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
 // settings advance the clock by hand, end programs quickly and restart them soon.
@@ -34,13 +35,13 @@ func start(t testing.TB) (*place, *testkit.Process) {
 // launch starts a daemon and waits until clients may connect. The test's end ends it cleanly, if it runs.
 func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
-	return p.launchAs(t, self(t), "the-daemon")
+	return p.launchAs(t, self(t))
 }
 
-// launchAs is launch for a command that becomes a daemon.
+// launchAs is launch for a command that becomes this program.
 func (p *place) launchAs(t testing.TB, command ...string) *testkit.Process {
 	t.Helper()
-	return p.Start(t, testkit.Daemon{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	return p.Start(t, testkit.Daemon{Command: command, Env: testkernel.Self(t).Env})
 }
 
 // self returns this program, which is also every program that the tests start.

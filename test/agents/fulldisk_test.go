@@ -36,7 +36,7 @@ func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	if out, err := exec.Command(alone[0], append(alone[1:], mount, state)...).CombinedOutput(); err != nil {
 		t.Skipf("needs a file system of its own: %v: %s", err, out)
 	}
-	return p.launchAs(t, append(alone, mount+` && exec "$1" the-daemon`, state, self(t))...)
+	return p.launchAs(t, append(alone, mount+` && exec "$1"`, state, self(t))...)
 }
 
 // refused reports whether a call fails because the disk is full.

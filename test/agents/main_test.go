@@ -13,9 +13,6 @@ import (
 func TestMain(m *testing.M) {
 	daemon.Shim()
 	if len(os.Args) > 1 {
-		if os.Args[1] == "the-daemon" {
-			os.Exit(daemon.Main(os.Args[2:], os.Getenv, os.Stdout, os.Stderr))
-		}
 		if program, ok := agentPrograms()[os.Args[1]]; ok {
 			os.Exit(program(os.Args[2:]))
 		}

@@ -69,7 +69,7 @@ const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
 // launchPoor is launch with few descriptors.
 func (p *place) launchPoor(t *testing.T, descriptors int) *testkit.Process {
 	t.Helper()
-	return p.launchAs(t, "/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors), self(t))
+	return p.launchAs(t, "/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0"`, descriptors), self(t))
 }
 
 // Whatever the processes of agents do with the kernel's socket, the operator is served, other agents work, the kernel does
