@@ -43,6 +43,48 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+// TestReadBounds checks each bound at its value and one byte above.
+func TestReadBounds(t *testing.T) {
+	t.Parallel()
+	const most, text, input = 32 << 20, 2 << 10, 10 << 10
+	read := func(tool string, length int) ([]string, error) {
+		question := `{"session_id":"s","tool_name":"Write","tool_input":` + tool + `}`
+		in, err := hook.Read("claude", strings.NewReader(question+strings.Repeat(" ", max(0, length-len(question)))))
+		if err != nil {
+			return nil, err
+		}
+		return in.Cut, nil
+	}
+	if _, err := read("{}", most); err != nil {
+		t.Errorf("a question of %d bytes: %v", most, err)
+	}
+	if _, err := read("{}", most+1); err == nil || !strings.Contains(err.Error(), "longer than 33554432 bytes") {
+		t.Errorf("a question of %d bytes: %v", most+1, err)
+	}
+	quoted := func(length int) string { return `"` + strings.Repeat("x", length-2) + `"` }
+	members := func(length int) string { // of less than text bytes each
+		const each = 1000
+		all := "{"
+		for i := 0; len(all) < length-each-10; i++ {
+			all += fmt.Sprintf(`"%d":%s,`, i, quoted(each))
+		}
+		return all + `"z":` + quoted(length-len(all)-5) + "}"
+	}
+	for name, tc := range map[string]struct{ tool, cut string }{
+		"a text in full":       {quoted(text), ""},
+		"a text too long":      {quoted(text + 1), "*"},
+		"a member in full":     {`{"a":` + quoted(text) + `,"b":1}`, ""},
+		"a member too long":    {`{"a":` + quoted(text+1) + `,"b":1}`, "a"},
+		"all members":          {members(input), ""},
+		"members, a byte more": {members(input + 1), "*"},
+	} {
+		cut, err := read(tc.tool, 0)
+		if got := strings.Join(cut, " "); err != nil || got != tc.cut {
+			t.Errorf("%s, %d bytes: cut %q, %v, want %q", name, len(tc.tool), got, err, tc.cut)
+		}
+	}
+}
+
 // TestShort checks that the recorded input of a tool fits a line, and that Cut names the members that were cut.
 func TestShort(t *testing.T) {
 	t.Parallel()

@@ -56,15 +56,28 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// TestTimeout shows that a fetch from a server that never ends fails with 504.
+// TestTimeout shows that a fetch from a server that never ends fails with 504 after its timeout, or after 5 s, and that a
+// timeout of 30 s is the longest.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	p := start(t, drip(nil))
-	r := p.raw()
-	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 1000})
-	if got := r.read(); got["code"] != 504.0 {
-		t.Errorf("answered %v", got)
+	for within, data := range map[string]object{
+		"did not finish within 500ms: ": {"url": p.server.URL, "timeout": 500},
+		"did not finish within 5s: ":    {"url": p.server.URL},
+	} {
+		t.Run(within, func(t *testing.T) {
+			t.Parallel()
+			r := p.raw()
+			r.write("Http.Fetch", data)
+			if got := r.read(); got["code"] != 504.0 || !strings.Contains(fmt.Sprint(got["message"]), within) {
+				t.Errorf("answered %v", got)
+			}
+		})
 	}
+	quick := start(t, echo)
+	c := quick.dial()
+	done(t, c, "Http.Fetch", object{"url": quick.server.URL, "timeout": 30000})
+	refused(t, call(t, c, "Http.Fetch", object{"url": quick.server.URL, "timeout": 30001}), 422, "timeout must be", "at most 30000")
 }
 
 // hanging is a server that does not answer until its caller disconnects.

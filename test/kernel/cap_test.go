@@ -22,7 +22,10 @@ func capRows() []capRow {
 			typ: "Syscall.Release", code: "SYS_RELEASE", first: "Syscall.Alloc",
 			data: `{"pid":$P,"resource_id":"gpu","amount":1.5}`, want: `{"resource_id":"gpu","amount":1.5}`,
 		},
-		{typ: "Syscall.Query", code: "SYS_QUERY", data: `{"pid":$P,"resource_id":"gpu"}`, want: `{"available":8,"capacity":8,"utilization":0}`},
+		{
+			typ: "Syscall.Query", code: "SYS_QUERY", first: "Syscall.Alloc",
+			data: `{"pid":$P,"resource_id":"gpu"}`, want: `{"available":6.5,"capacity":8,"utilization":0.1875}`,
+		},
 		{typ: "Syscall.Spawn", code: "SYS_SPAWN", data: `{"pid":$P,"child_agent_id":"scout","intent":"look","role":"eyes"}`, want: `/scout"`},
 		{typ: "Syscall.Terminate", code: "SYS_TERMINATE", data: `{"pid":$P,"target_pid":$C}`, want: `{"target_pid":$C}`},
 		{typ: "Syscall.CommitDelta", code: "SYS_COMMIT_DELTA", data: `{"pid":$P,"changes":{"mood":"calm"}}`, want: `{"agent_id":"agent","delta_seq":1}`},

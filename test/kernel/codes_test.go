@@ -66,6 +66,27 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// TestUnauthorized makes a call before the prologue is answered, and one as a process without the capability: both errors have
+// the code UNAUTHORIZED, or 401 and 403.
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	c.spawn(0, `{"allowed_syscalls":["Memory.Get"]}`)
+	for _, dialect := range dialects() {
+		socket := map[schema.Dialect]string{schema.OsMessage: "kernel.sock", schema.OsEvent: "events.sock"}[dialect]
+		want := codes{schema.OsMessage: 401.0, schema.OsEvent: "UNAUTHORIZED"}[dialect]
+		stranger := d.reach(t, socket)
+		if f := stranger.failure(stranger.speak(dialect, "Syscall.Ping", `{"payload":1}`, "")); f.Code != want {
+			t.Errorf("before the prologue, as an %s: %v %q, want %v", dialect, f.Code, f.Message, want)
+		}
+		want = codes{schema.OsMessage: 403.0, schema.OsEvent: "UNAUTHORIZED"}[dialect]
+		if f := c.failure(c.speak(dialect, "Memory.Set", `{"pid":1,"key":"a","value":1}`, "")); f.Code != want {
+			t.Errorf("without the capability, as an %s: %v %q, want %v", dialect, f.Code, f.Message, want)
+		}
+	}
+}
+
 // TestStoppedWaiting ends the kernel during a waiting receive: its caller gets an error.
 func TestStoppedWaiting(t *testing.T) {
 	t.Parallel()

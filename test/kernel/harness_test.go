@@ -72,6 +72,14 @@ func (d *running) dial(t testing.TB) *client { return d.dialOn(t, "kernel.sock")
 
 func (d *running) dialOn(t testing.TB, socket string) *client {
 	t.Helper()
+	c := d.reach(t, socket)
+	c.write(testkit.Authenticated)
+	return c
+}
+
+// reach connects and reads the prologue, without an answer to it.
+func (d *running) reach(t testing.TB, socket string) *client {
+	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(d.cfg.RuntimeDir, socket))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -80,6 +88,5 @@ func (d *running) dialOn(t testing.TB, socket string) *client {
 	if a := c.next(); a.Type != "Syscall.Authenticate" && a.Name != "Syscall.Authenticate" {
 		t.Fatalf("the first frame is %+v", a)
 	}
-	c.write(testkit.Authenticated)
 	return c
 }
