@@ -73,7 +73,7 @@ func newAgents(k *Kernel) *agents {
 func (m *agents) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
-		for _, name := range []schema.Domain{schema.Process, record} {
+		for _, name := range []schema.Domain{schema.Process, appender} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Watch(pid)
 			}
@@ -100,7 +100,7 @@ func (m *agents) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		m.died(ctx, msg.Who)
 	case *actor.Stopped: // after a panic the kernel ends, and no program may stay
-		for _, name := range []schema.Domain{schema.Process, record} {
+		for _, name := range []schema.Domain{schema.Process, appender} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Unwatch(pid)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -88,7 +89,7 @@ func TestEndOfAProgramThatNeverStarted(t *testing.T) {
 
 		domains, keys := realDomains(t), idempotency.New()
 		r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
-		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
+		if err := record.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
 			t.Fatalf("replay: %v", err)
 		}
 		_ = r.Close()

@@ -1,18 +1,16 @@
 package actors
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,9 +21,9 @@ import (
 // that it may have seen are on disk: those of its own domain, and of the registries and approvals that every domain reads.
 // All entries that are appended during an fsync share the next one (group commit).
 type audit struct {
-	kernel *Kernel
-	log    *slog.Logger
-	record recorder
+	kernel  *Kernel
+	log     *slog.Logger
+	encoder record.Encoder
 
 	journal *journal.Log
 	epoch   uint64
@@ -105,7 +103,7 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.append(ctx, m)
 	case look:
 		a.flush(ctx)
-		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.Unended()}
+		m.answer <- record.Extent{Head: a.journal.Head().Seq, Unended: a.kernel.keys.Unended()}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
@@ -177,7 +175,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if call.Repeated {
 			repeats = a.kernel.keys.Seq(call)
 		}
-		entry := a.record.entry(call, repeats)
+		entry := a.encoder.Entry(call, repeats)
 		seq := a.journal.Append(entry)
 		b.account.wrote(entryFrame + len(entry.Request) + len(entry.Outcome))
 		if !call.Repeated {
@@ -380,112 +378,4 @@ func (a *audit) checkpoint() {
 			}
 		})
 	}
-}
-
-// auditEntry returns the row of a record in the form of CAP's SyscallResult, or nil if the record has none. A call has one
-// row. For a call with an effect, that is the entry of its end, shown as the call's own; the intent is a row only while it
-// is in unended, which gives its status. Only the operator sees where rules are defined.
-func auditEntry(record *journal.Record, unended map[uint64]string, reader int64) (*schema.AuditEntry, error) {
-	call, err := callOfRecord(record)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
-	}
-	if f := call.Err; f != nil && reader != kernel.Operator && f.Detail("at") != "" { // the operator acted as this process
-		f.Message = strings.ReplaceAll(f.Message, " ("+f.Detail("at")+")", "")
-	}
-	if call.Intends() {
-		status := unended[record.Seq]
-		if status == "" {
-			return nil, nil
-		}
-		e := rowOf(call)
-		e.Success, e.Status, e.Payload, e.Intent = false, status, nil, e.Seq
-		return e, nil
-	}
-	end := schema.EndOf(&call.Message)
-	if end == nil {
-		return rowOf(call), nil
-	}
-	row, ok := schema.Lookup(end.Type)
-	if !ok {
-		return nil, fmt.Errorf("read entry %d: %w", record.Seq, errNewer(end.Type))
-	}
-	call.Syscall, call.Message.Type, call.PID = row, end.Called(), end.PID
-	call.Message.Meta.ID, call.Message.Meta.Causation = call.Message.Meta.Causation, end.Causation
-	e := rowOf(call)
-	e.Intent = end.Intent
-	if end.Unknown {
-		e.Status = schema.StatusUnknown
-	}
-	return e, nil
-}
-
-// rowOf returns the row of a call in the journal that has an outcome.
-func rowOf(call *kernel.Call) *schema.AuditEntry {
-	meta, called := &call.Message.Meta, call.Message.Called()
-	e := &schema.AuditEntry{
-		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
-		Payload:   slices.Clone(schema.Value(call.Data)), // the reader reuses the record's memory
-		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
-		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
-	}
-	if e.SyscallCode == "" {
-		e.SyscallCode = called
-	}
-	if call.Err != nil {
-		e.Error, e.Code, e.ErrorID, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), string(call.Err.ID), schema.StatusFailed
-		if call.Err.Denied() {
-			e.Status = schema.StatusDenied
-		}
-	}
-	return e
-}
-
-// ownerOf returns the PID whose call a record is about. It decodes only records that end an intent.
-func ownerOf(record *journal.Record) int64 {
-	if record.PID != kernel.Operator {
-		return record.PID
-	}
-	_, typ := schema.Peek(record.Request)
-	if row, ok := schema.Lookup(typ); !ok || !row.Ends() {
-		return record.PID
-	}
-	msg, invalid := schema.Decode(record.Request, schema.OsMessage)
-	if invalid != nil {
-		return record.PID
-	}
-	if end := schema.EndOf(&msg); end != nil {
-		return end.PID
-	}
-	return record.PID
-}
-
-// recorder encodes calls as journal entries (PROTOCOL 7). It reuses its buffers for the next call.
-type recorder struct {
-	entryOf journal.Entry
-	request []byte
-	outcome []byte
-}
-
-// entry returns the journal's entry for call, valid until the next one. It has what the types of request and outcome keep,
-// and no data of a query's outcome. repeats is the entry whose outcome is repeated, 0 for a call that ran.
-func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
-	msg := call.Message
-	msg.Data = call.Syscall.Input().Redact(msg.Data, call.Input, call.Err != nil)
-	r.request = schema.AppendMessage(r.request[:0], &msg)
-	r.request = r.request[:len(r.request)-1] // the journal adds its own '\n'
-
-	outcome := schema.Outcome{Data: call.Data, Refs: call.Refs, Err: call.Err, Repeats: repeats}
-	if a := call.Approval; a != nil {
-		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Exhausted: a.Exhausted, Advisory: a.Advisory}
-	}
-	if call.Err == nil && call.Syscall.Kind != schema.KindQuery {
-		outcome.Data = call.Syscall.Output().Redact(call.Data, nil, false)
-	}
-	r.outcome = schema.AppendOutcome(r.outcome[:0], call.Syscall.Kind, &outcome)
-	r.entryOf = journal.Entry{
-		Time: call.Time, Tick: call.Tick, PID: call.PID, Origin: call.Origin, Conn: call.Caller.Conn,
-		Request: r.request, Outcome: r.outcome, LatencyUS: call.Proof.LatencyUS,
-	}
-	return &r.entryOf
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -193,7 +194,7 @@ func errUncertain() *fault.Fault {
 // errNotWritten answers a call whose entry cannot be written.
 func errNotWritten(call *kernel.Call) *fault.Fault {
 	if !call.Begun {
-		return errNoJournal()
+		return record.Unavailable()
 	}
 	return fault.JournalLost.New(
 		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
@@ -202,10 +203,6 @@ func errNotWritten(call *kernel.Call) *fault.Fault {
 // errNoState answers a call whose domain's state cannot be read from the journal at present.
 func errNoState() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
-}
-
-func errNoJournal() *fault.Fault {
-	return fault.JournalUnavailable.New("the journal cannot be written: nothing was done; try again once its disk has room")
 }
 
 // rebuild tells a domain to rebuild its state from the journal, and to queue calls until resume: until all registries are

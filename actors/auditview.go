@@ -1,33 +1,47 @@
 package actors
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
-	"strings"
 
-	"github.com/promptware-os/pwos/index"
-	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// view is the journal for the audit domain.
+// view is the journal for the audit domain: what was written, and what only the running kernel knows.
 type view struct {
-	kernel    *Kernel
-	journal   *journal.Log
-	snapshots *Snapshots // with the index; nil: none
+	*record.View
+	kernel *Kernel
 }
 
 var _ questions.Journal = view{}
 
+// newView returns the view of the kernel that cfg configures.
+func newView(k *Kernel, cfg *Config) view {
+	return view{kernel: k, View: &record.View{
+		Files: cfg.FS, Dir: cfg.Dir, Journal: cfg.Journal, Snapshots: cfg.Snapshots, Processes: cfg.Processes,
+		Gate: &k.gate, Logger: cfg.Log, Look: k.look,
+	}}
+}
+
+// look requests the extent of the journal from the actor that appends.
+type look struct{ answer chan<- record.Extent }
+
+func (k *Kernel) look(ctx context.Context) (record.Extent, error) {
+	answer := make(chan record.Extent, 1)
+	k.root.Send(k.audit, look{answer})
+	select {
+	case extent := <-answer:
+		return extent, nil
+	case <-ctx.Done():
+		return record.Extent{}, ctx.Err()
+	}
+}
+
 // Metrics and the methods below implement audit.Journal.
 func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error) {
-	if _, err := v.look(ctx); err != nil { // so that everything appended is counted
+	if _, err := v.Look(ctx); err != nil { // so that everything appended is counted
 		return nil, err
 	}
 	out := v.kernel.metrics.ShownTo(call.PID, call.Origin)
@@ -43,81 +57,6 @@ func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetr
 	return out, nil
 }
 
-// look requests the journal's present end from the actor that appends.
-type look struct{ seen chan<- seen }
-
-// seen is the last entry, and the intents up to it that have not ended, with their status.
-type seen struct {
-	head    uint64
-	unended map[uint64]string
-}
-
-func (v view) look(ctx context.Context) (seen, error) {
-	answer := make(chan seen, 1)
-	v.kernel.root.Send(v.kernel.audit, look{answer})
-	select {
-	case s := <-answer:
-		return s, nil
-	case <-ctx.Done():
-		return seen{}, ctx.Err()
-	}
-}
-
-func (v view) Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool) (*schema.AuditLogOutput, error) {
-	now, err := v.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return v.page(ctx, call, in, reach, now)
-}
-
-func (v view) Verify(ctx context.Context, call *kernel.Call) (*schema.AuditVerifyOutput, error) {
-	if _, err := v.look(ctx); err != nil { // so that everything appended is verified
-		return nil, err
-	}
-	report, err := journal.Verify(ctx, v.kernel.files, v.kernel.journalDir, journal.VerifyOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("verify journal: %w", err)
-	}
-	out := &schema.AuditVerifyOutput{OK: report.OK(), Entries: int64(report.Entries), Head: report.Head.Hash.String()}
-	if !report.OK() {
-		out.Broken = report.Findings[0].Error()
-	}
-	out.Archived = archivedBy(report.Anchor, call.PID)
-	return out, nil
-}
-
-// Archived implements audit.Journal.
-func (v view) Archived(reader int64, from uint64) (*schema.Archived, error) {
-	anchor, err := v.anchor(from)
-	return archivedBy(anchor, reader), err
-}
-
-// anchor returns the anchor of the archived entries, or nil if none of them is at or after from.
-func (v view) anchor(from uint64) (*journal.Anchor, error) {
-	anchor, err := journal.ReadAnchor(v.kernel.files, v.kernel.journalDir)
-	if err != nil {
-		return nil, fmt.Errorf("read anchor of the journal: %w", err)
-	}
-	if anchor != nil && anchor.Seq < from {
-		anchor = nil
-	}
-	return anchor, nil
-}
-
-// archivedBy describes what an anchor replaces. Only the operator sees where the archive is.
-func archivedBy(anchor *journal.Anchor, reader int64) *schema.Archived {
-	if anchor == nil {
-		return nil
-	}
-	a := &schema.Archived{First: 1, Last: int64(anchor.Seq)}
-	if reader == kernel.Operator {
-		a.Directory = anchor.Archive
-	}
-	return a
-}
-
-// Record implements audit.Journal.
 func (v view) Record() (instance string, epochs []schema.Epoch) {
 	if b := v.kernel.booted; b != nil {
 		return b.Instance, b.Epochs
@@ -125,357 +64,4 @@ func (v view) Record() (instance string, epochs []schema.Epoch) {
 	return "", nil
 }
 
-// Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
-
-// Bounds of one Since: the memory that a subscriber that does not read may occupy, and how much is read without a result.
-const (
-	maxRows     = 64
-	maxRowBytes = 64 << 10
-	maxScanned  = 4096
-)
-
-// Since implements audit.Journal. The row of a call with an effect is that of its end.
-func (v view) Since(ctx context.Context, as, from int64, requests bool, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
-	if _, err := v.journal.Sync(); err != nil { // otherwise the entries of queries would wait until a command causes a sync
-		return nil, from, errNoJournal()
-	}
-	reader := v.reader(uint64(from), v.journal.Synced)
-	defer reader.Close() // read only
-	size := 0
-	for next = from; len(rows) < maxRows && size < maxRowBytes && next-from < maxScanned; {
-		record, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && int64(gone.Anchor.Seq) >= next {
-			next = int64(gone.Anchor.Seq) + 1 // the numbers of the rows show that some are missing
-			break
-		}
-		if err != nil {
-			return nil, from, fmt.Errorf("read journal: %w", err)
-		}
-		next = int64(record.Seq) + 1
-		if !reach(ownerOf(record)) {
-			continue
-		}
-		row, err := auditEntry(record, nil, as)
-		if err != nil {
-			return nil, from, err
-		}
-		if row != nil && wanted(row.Type) {
-			if requests {
-				if row.Request, err = v.requestOf(ctx, record, row); err != nil {
-					return nil, from, err
-				}
-			}
-			rows = append(rows, *row)
-			size += len(record.Request) + len(record.Outcome)
-		}
-	}
-	return rows, next, nil
-}
-
-// reader returns a reader of the journal from an entry on, up to limit.
-func (v view) reader(from uint64, limit func() uint64) *journal.Reader {
-	return journal.NewReader(v.kernel.files, v.kernel.journalDir, journal.ReaderOptions{From: from, Limit: limit})
-}
-
-// auditSearch reads the parts of the journal that may have matching entries, and passes those on.
-type auditSearch struct {
-	view
-	as     int64 // the PID that sees the entries
-	in     *schema.AuditLogInput
-	reach  func(pid int64) bool
-	filter index.Filter
-	seen   // the journal when the search began
-	found  func(*schema.AuditEntry) error
-	next   uint64 // the entry after the last one that was read
-
-	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
-}
-
-// errEnough ends a search that has found enough.
-var errEnough = errors.New("enough was found")
-
-// Each implements audit.Journal.
-func (v view) Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, do func(*schema.AuditEntry) bool) error {
-	now, err := v.look(ctx)
-	if err != nil {
-		return err
-	}
-	err = v.eachMatch(ctx, call, in, reach, now, func(e *schema.AuditEntry) error {
-		if !do(e) {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// page answers an Audit.Log: as many entries as fit the limit and a line.
-func (v view) page(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
-	out := &schema.AuditLogOutput{Entries: []schema.AuditEntry{}}
-	limit, size := 50, 0
-	if in.Limit != nil {
-		limit = int(*in.Limit)
-	}
-	err := v.eachMatch(ctx, call, in, reach, now, func(entry *schema.AuditEntry) error {
-		text, err := schema.Marshal(entry)
-		if err != nil {
-			return err
-		}
-		if size += len(text) + 1; size > kernel.MaxData && len(out.Entries) > 0 {
-			return errEnough
-		}
-		out.Entries = append(out.Entries, *entry)
-		if len(out.Entries) == limit {
-			return errEnough
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errEnough):
-		out.Next = out.Entries[len(out.Entries)-1].Seq
-	case err != nil:
-		return nil, err
-	}
-	if out.Archived, err = v.Archived(call.PID, firstOf(in)); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// eachMatch calls found with each matching entry, in their order, until it returns an error.
-func (v view) eachMatch(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen, found func(*schema.AuditEntry) error) error {
-	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
-		return errNoJournal()
-	}
-	s := auditSearch{view: v, as: call.PID, in: in, reach: reach, filter: filterOf(in, call.Origin), seen: now, found: found}
-	return s.run(ctx)
-}
-
-// filterOf returns what the index can filter of an Audit.Log.
-func filterOf(in *schema.AuditLogInput, origin string) index.Filter {
-	text := func(member *string) string {
-		if member == nil {
-			return ""
-		}
-		return *member
-	}
-	f := index.Filter{
-		PID: in.PID, SinceTime: in.SinceTime, UntilTime: in.UntilTime, Denied: in.Denied != nil && *in.Denied,
-		Type: text(in.Type), Correlation: text(in.Correlation), ID: text(in.ID), CausedBy: text(in.CausedBy),
-	}
-	if in.Key != nil {
-		f.Key, f.Origin = strings.TrimPrefix(*in.Key, "/"), origin
-	}
-	return f
-}
-
-// run reads range after range, starting after the archived entries.
-func (s *auditSearch) run(ctx context.Context) error {
-	for from := firstOf(s.in); ; {
-		anchor, err := s.anchor(from)
-		if err != nil {
-			return err
-		}
-		if anchor != nil {
-			from = anchor.Seq + 1
-		}
-		err = s.from(ctx, from)
-		gone, archived := errors.AsType[*journal.ArchivedError](err)
-		from = max(from, s.next)
-		if !archived || gone.Anchor.Seq < from {
-			return err
-		} // otherwise entries were archived meanwhile
-	}
-}
-
-// firstOf returns the first entry that an Audit.Log asks for.
-func firstOf(in *schema.AuditLogInput) uint64 {
-	if in.SinceSeq == nil {
-		return 1
-	}
-	return uint64(*in.SinceSeq) + 1
-}
-
-// from reads the ranges from an entry on.
-func (s *auditSearch) from(ctx context.Context, from uint64) error {
-	for {
-		ranges, err := s.ranges(ctx, from)
-		if err != nil {
-			return err
-		}
-		for _, r := range ranges {
-			if err := s.read(ctx, r); err != nil || r.Last == index.OpenEnd {
-				return err
-			}
-			from = r.Last + 1
-		}
-	}
-}
-
-// ranges asks the index. What the index does not cover is one more range.
-func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]index.Range, error) {
-	all := []index.Range{{First: from, Last: index.OpenEnd}}
-	snapshots := s.snapshots
-	if snapshots == nil || s.filter == (index.Filter{}) {
-		return all, nil
-	}
-	ranges, err := snapshots.Store.Ranges(ctx, s.filter, from, rangesAtOnce)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err == nil && len(ranges) > 0:
-		return ranges, nil
-	case errors.Is(err, index.ErrDamaged):
-		err = errors.Join(err, snapshots.Store.Drop())
-	}
-	s.kernel.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
-	return all, nil
-}
-
-// rangesAtOnce is how many ranges the index returns at a time.
-const rangesAtOnce = 64
-
-// read collects the matching entries of a range.
-func (s *auditSearch) read(ctx context.Context, r index.Range) error {
-	reader := s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) })
-	defer reader.Close() // read only
-	for {
-		record, err := reader.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read journal: %w", err)
-		}
-		s.next = record.Seq + 1
-		if !s.likely(record) {
-			continue
-		}
-		if err := s.keep(ctx, record); err != nil {
-			return err
-		}
-	}
-}
-
-// likely checks what can be checked without decoding the entry.
-func (s *auditSearch) likely(r *journal.Record) bool {
-	f := &s.filter
-	if f.SinceTime != nil && r.Time < *f.SinceTime || f.UntilTime != nil && r.Time > *f.UntilTime {
-		return false
-	}
-	if f.Denied && bytes.HasPrefix(r.Outcome, []byte(`{"kind":"reply"`)) {
-		return false
-	}
-	if bytes.IndexByte(r.Request, '\\') < 0 { // no text has an escape
-		for _, text := range [...]string{f.ID, f.CausedBy, f.Correlation, f.Key} {
-			if !bytes.Contains(r.Request, []byte(text)) {
-				return false
-			}
-		}
-	}
-	return s.reach(ownerOf(r))
-}
-
-// fits checks the rest.
-func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
-	f := &s.filter
-	return (f.Type == "" || e.Type == f.Type) && (f.ID == "" || e.ID == f.ID) &&
-		(f.Correlation == "" || string(e.Correlation) == f.Correlation) &&
-		(f.CausedBy == "" || string(e.Causation) == f.CausedBy) &&
-		(!f.Denied || e.Status == schema.StatusDenied) &&
-		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
-}
-
-// keyOf returns the key of memory that a record's command changes, or "".
-func keyOf(r *journal.Record) string {
-	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
-	if invalid != nil {
-		return ""
-	}
-	return schema.MemoryKeyOf(&msg)
-}
-
-// keep passes an entry on if it matches.
-func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
-	entry, err := auditEntry(record, s.unended, s.as)
-	if err != nil {
-		return err
-	}
-	if entry != nil && !s.fits(record, entry) {
-		delete(s.intents, uint64(entry.Intent))
-		return nil
-	}
-	if s.in.Request != nil && *s.in.Request {
-		if err := s.addRequest(ctx, record, entry); err != nil {
-			return err
-		}
-	}
-	if entry == nil {
-		return nil
-	}
-	return s.found(entry)
-}
-
-// addRequest adds the data of a call's message to its row. For a call with an effect, the intent's record has it, which the
-// search has usually read before.
-func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
-	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
-		intent := uint64(entry.Intent)
-		data, passed := s.intents[intent]
-		if !passed {
-			var err error
-			if data, err = s.requestAt(ctx, intent); err != nil {
-				return err
-			}
-		}
-		delete(s.intents, intent)
-		entry.Request = data
-		return nil
-	}
-	call, err := callOfRecord(record)
-	if err != nil {
-		return fmt.Errorf("read entry %d: %w", record.Seq, err)
-	}
-	data := slices.Clone(schema.Value(call.Message.Data)) // the record's memory is reused by the reader
-	if entry != nil {
-		entry.Request = data
-		return nil
-	}
-	if s.intents == nil {
-		s.intents = make(map[uint64]schema.Value)
-	}
-	s.intents[record.Seq] = data
-	return nil
-}
-
-// requestOf returns the data of the message of a row's call; for a call with an effect, that of the intent.
-func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema.AuditEntry) (schema.Value, error) {
-	if row.Intent != 0 && uint64(row.Intent) != record.Seq {
-		return v.requestAt(ctx, uint64(row.Intent))
-	}
-	call, err := callOfRecord(record)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
-	}
-	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
-}
-
-// requestAt returns the data of the message of one record; nil if that is archived and not available.
-func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
-	record, err := v.recordAt(ctx, seq)
-	if err != nil || record == nil {
-		return nil, err
-	}
-	call, err := callOfRecord(record)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", seq, err)
-	}
-	return slices.Clone(schema.Value(call.Message.Data)), nil
-}

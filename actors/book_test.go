@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -200,7 +200,7 @@ func (s *system) replayed() map[schema.Domain][]string {
 	fresh := newLibrary()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 	defer func() { _ = r.Close() }()
-	if err := actors.Replay(context.Background(), r, fresh.domains(), nil, func(*kernel.Call) {}); err != nil {
+	if err := record.Replay(context.Background(), r, fresh.domains(), nil, func(*kernel.Call) {}); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
 	return fresh.pages()

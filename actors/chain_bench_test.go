@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -62,7 +63,7 @@ type chain struct {
 	domains map[schema.Domain]kernel.Domain
 	keys    *idempotency.Keys
 	metrics *metrics.Metrics
-	record  recorder
+	encoder record.Encoder
 	stamps  *schema.Stamper
 	calls   []kernel.Call
 	out     []byte
@@ -137,7 +138,7 @@ func (c *chain) run(b *testing.B, burst [][]byte) []byte {
 	for i := range c.calls {
 		call := &c.calls[i]
 		c.metrics.Count(call, 1)
-		c.record.entry(call, 0)
+		c.encoder.Entry(call, 0)
 		c.seq++
 		c.keys.Number(call, c.seq)
 		call.Proof = schema.Proof{Seq: c.seq, PID: call.PID, Tick: call.Tick}

@@ -312,7 +312,7 @@ func (c *connection) abandon() {
 
 // watch subscribes to the death of a domain and of the audit log: both must answer.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
-	for _, name := range []schema.Domain{domain, record} {
+	for _, name := range []schema.Domain{domain, appender} {
 		if !c.watched[name] {
 			c.watched[name] = true
 			ctx.Watch(c.kernel.domains[name])

@@ -162,7 +162,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			d.finish(ctx, call, &result)
 		}
 		now := time.Now()
-		call.Proof.LatencyUS += microseconds(now.Sub(begun))
+		call.Proof.LatencyUS += kernel.Microseconds(now.Sub(begun))
 		begun = now
 		b.sender.charge(call)
 	}
@@ -248,9 +248,6 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 	}
 	return result, err
 }
-
-// microseconds rounds a time up.
-func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // forward sends a finished batch to the audit log, and then publishes what it changed: the entries of decisions that other
 // domains base on it follow its entry.

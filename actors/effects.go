@@ -104,7 +104,7 @@ func (r *runs) run(b *frames) {
 		return
 	}
 	step.ends, step.account = b, b.account
-	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
+	step.calls[0].Proof.LatencyUS = kernel.Microseconds(time.Since(b.begun))
 	r.kernel.prepare(&step.calls[0])
 	do, ended := call.Effect.Run, r.ends[call.Message.Type] // the step owns b from here on
 	r.kernel.send(step)

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -104,7 +105,7 @@ func (s *system) again(keys *idempotency.Keys) (*system, *fetches) {
 	if keys == nil {
 		keys = idempotency.New()
 		r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
-		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
+		if err := record.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
 			s.t.Fatalf("replay: %v", err)
 		}
 		_ = r.Close()

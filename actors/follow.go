@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -239,7 +240,7 @@ func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
 
 func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
-		return kernel.Result{}, errNoJournal()
+		return kernel.Result{}, record.Unavailable()
 	}
 	return d.decide(call, true) // a question is always alone
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -80,7 +81,7 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	}
 	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
 	if d.kernel.refusing.Load() && (!call.Urgent || d.kernel.spent.Load()) {
-		return kernel.Result{}, errNoJournal()
+		return kernel.Result{}, record.Unavailable()
 	}
 	if d.kernel.away.Load() && !call.Urgent {
 		call.Throttled = true
@@ -266,7 +267,7 @@ func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fau
 		return fault.Of(err)
 	}
 	b.domain = request.Row.Domain
-	b.calls = []kernel.Call{stepCall(&k.ids, cause, request, request.Row, data)}
+	b.calls = []kernel.Call{kernel.StepOf(cause, request, data, k.ids.next(), time.Now())}
 	return nil
 }
 

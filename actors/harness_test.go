@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -84,7 +85,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var registry kernel.Registry
 	var patience time.Duration
 	var quorum *actors.Quorum
-	var snapshots *actors.Snapshots
+	var snapshots *record.Snapshots
 	var processes kernel.Processes = nobody{}
 	for _, o := range options {
 		switch o := o.(type) {
@@ -108,7 +109,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			processes = o
 		case *actors.Quorum:
 			quorum = o
-		case *actors.Snapshots:
+		case *record.Snapshots:
 			snapshots = o
 		case answering:
 			patience = time.Duration(o)
@@ -159,7 +160,7 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	}
 	d.Reset()
 	r := journal.NewReader(s.files, "/journal", journal.ReaderOptions{})
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
+	err := record.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
 	return errors.Join(err, r.Close())
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -253,7 +253,7 @@ func (s *system) restart() (*system, library) {
 	books := newLibrary()
 	keys := idempotency.New()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
-	if err := actors.Replay(context.Background(), r, books.domains(), nil, keys.Recall); err != nil {
+	if err := record.Replay(context.Background(), r, books.domains(), nil, keys.Recall); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
 	_ = r.Close()

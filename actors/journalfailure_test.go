@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -125,7 +126,7 @@ func TestTickOfLostEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		saved := &savedTicks{}
-		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, &actors.Snapshots{Store: saved})
+		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, &record.Snapshots{Store: saved})
 		operator := s.connect()
 		operator.send(on("a", `"tick":3`))
 		expect(t, operator, "a 1")
@@ -151,12 +152,12 @@ func TestTickOfLostEntry(t *testing.T) {
 
 // savedTicks records the ticks of the snapshots that are saved.
 type savedTicks struct {
-	actors.Store
+	record.Store
 
 	ticks []int64
 }
 
-// Save implements actors.Store.
+// Save implements record.Store.
 func (s *savedTicks) Save(_ context.Context, _ string, _ journal.Head, tick int64, _ func(func([]byte) error) error) error {
 	s.ticks = append(s.ticks, tick)
 	return nil

@@ -24,6 +24,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/poll"
@@ -38,7 +39,7 @@ type Config struct {
 	ProviderTime  time.Duration   // how long a connection may take to answer a call of a syscall that it provides; 0: 30 s
 	Journal       *journal.Log
 	Dir           string            // of the journal
-	Snapshots     *Snapshots        // nil: none are saved
+	Snapshots     *record.Snapshots // nil: none are saved
 	SnapshotEvery uint64            // entries between two snapshots
 	Quorum        *Quorum           // nil: answers wait only for the disk of this kernel
 	SyncEvery     time.Duration     // 0: answer a command when it is on disk; otherwise when it is written, and sync this much later
@@ -143,8 +144,8 @@ type Kernel struct {
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
-// record is the name of the actor that appends to the journal, which is registered like the domains.
-const record schema.Domain = "journal"
+// appender is the name of the actor that appends to the journal, which is registered like the domains.
+const appender schema.Domain = "journal"
 
 // New starts the domains. Close ends them.
 func New(cfg Config) *Kernel {
@@ -179,7 +180,7 @@ func New(cfg Config) *Kernel {
 	k.loop.manual = cfg.Manual
 	k.life, k.end = context.WithCancel(context.Background())
 	k.states = maps.Clone(cfg.Domains)
-	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
+	k.states[schema.Audit] = questions.New(newView(k, &cfg), cfg.Processes)
 	k.restore = func(name schema.Domain, state kernel.Domain) error {
 		if name == schema.Audit {
 			return nil // it has no state except for the journal
@@ -217,8 +218,8 @@ func New(cfg Config) *Kernel {
 	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
 	k.unled.Store(a.quorum != nil && a.quorum.Leads != nil && !a.quorum.Leads())
 	k.auditor = a
-	k.audit = k.spawn("domain/"+string(record), a)
-	k.domains[record] = k.audit
+	k.audit = k.spawn("domain/"+string(appender), a)
+	k.domains[appender] = k.audit
 	k.names = slices.Sorted(maps.Keys(k.states))
 	for _, name := range k.names {
 		state := k.states[name]
@@ -367,7 +368,7 @@ func (k *Kernel) Close() error {
 	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
-		if name != record {
+		if name != appender {
 			errs = append(errs, k.poison(pid))
 		}
 	}
@@ -393,17 +394,17 @@ func (k *Kernel) SaveSnapshots() error {
 		return nil
 	}
 	for name, state := range k.states {
-		if err := a.snapshots.store.save(name, at, a.appended.tick, state.Snapshot()); err != nil {
+		if err := a.snapshots.store.Save(name, at, a.appended.tick, state.Snapshot()); err != nil {
 			return err
 		}
 	}
-	if err := a.snapshots.store.save(MetricsPart, at, a.appended.tick, k.metrics.Snapshot()); err != nil {
+	if err := a.snapshots.store.Save(record.MetricsPart, at, a.appended.tick, k.metrics.Snapshot()); err != nil {
 		return err
 	}
-	if err := a.snapshots.store.save(BudgetsPart, at, a.appended.tick, k.budgets.Snapshot()); err != nil {
+	if err := a.snapshots.store.Save(record.BudgetsPart, at, a.appended.tick, k.budgets.Snapshot()); err != nil {
 		return err
 	}
-	return a.snapshots.store.save(KeysPart, at, a.appended.tick, k.keys.Snapshot())
+	return a.snapshots.store.Save(record.KeysPart, at, a.appended.tick, k.keys.Snapshot())
 }
 
 func (k *Kernel) poison(pid *actor.PID) error {

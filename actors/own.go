@@ -9,8 +9,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -71,14 +71,14 @@ func (k *Kernel) Proved(origin string, request schema.Request, cause, correlatio
 
 // Recorded returns the last entry of what all domains had published when it was called. All entries up to it are on disk.
 func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
-	now, err := view{kernel: k, journal: k.auditor.journal}.look(ctx)
+	now, err := k.look(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := k.auditor.journal.Sync(); err != nil {
-		return 0, errNoJournal()
+		return 0, record.Unavailable()
 	}
-	return now.head, nil
+	return now.Head, nil
 }
 
 // Act makes a call of the kernel itself for the process pid, and runs run for its effect when the intent is on disk. The
@@ -260,54 +260,4 @@ func (o *ownRun) wait() {
 	if busy {
 		<-o.done
 	}
-}
-
-// Boot journals a command of the kernel itself before there is a kernel: state decides and applies it. It is on disk when
-// Boot returns, also on a full disk while the journal's reserve lasts. If it fails with another error than
-// journal.ErrStopped, nothing was done.
-func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step schema.Request) error {
-	row := step.Row
-	data, err := schema.Marshal(step.Input)
-	if err != nil {
-		return fmt.Errorf("note %s: %w", row.Type, err)
-	}
-	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
-	call := stepCall(new(ids), &cause, step, row, data)
-	call.Tick = tick
-	begun := time.Now()
-	result, err := state.Decide(&call)
-	if err != nil {
-		return fmt.Errorf("note %s: %w", row.Type, err)
-	}
-	call.Data, call.Proof.LatencyUS = result.Data, microseconds(time.Since(begun))
-	log.Append(new(recorder).entry(&call, 0))
-	if err := log.FlushFromReserve(); err != nil {
-		return fmt.Errorf("note %s: %w", row.Type, err)
-	}
-	if _, err := log.Sync(); err != nil {
-		return fmt.Errorf("note %s: %w", row.Type, err)
-	}
-	state.Apply(&call)
-	return nil
-}
-
-// Vouch journals that a line of the journal is rewritten, before there is a kernel. The entry is on disk when Vouch
-// returns.
-func Vouch(log *journal.Log, origin string, tick int64, in *schema.AuditRedactedInput) (seq uint64, err error) {
-	step := schema.AuditRedacted.With(in)
-	data, err := schema.Marshal(in)
-	if err != nil {
-		return 0, fmt.Errorf("note %s: %w", step.Row.Type, err)
-	}
-	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
-	call := stepCall(new(ids), &cause, step, step.Row, data)
-	call.Tick, call.Data = tick, data
-	seq = log.Append(new(recorder).entry(&call, 0))
-	if err = log.FlushFromReserve(); err == nil {
-		_, err = log.Sync()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("note %s: %w", step.Row.Type, err)
-	}
-	return seq, nil
 }

@@ -80,7 +80,7 @@ func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	default:
 		d.finish(ctx, call, &r.result)
 	}
-	call.Proof.LatencyUS += microseconds(time.Since(r.begun))
+	call.Proof.LatencyUS += kernel.Microseconds(time.Since(r.begun))
 	b.sender.charge(call)
 	d.forward(ctx, b)
 }

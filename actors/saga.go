@@ -67,7 +67,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	} else {
 		d.finish(ctx, call, &s.result)
 	}
-	call.Proof.LatencyUS += microseconds(time.Since(s.begun))
+	call.Proof.LatencyUS += kernel.Microseconds(time.Since(s.begun))
 	s.batch.sender.charge(call)
 	d.run(ctx, s.batch, s.at+1)
 }
@@ -213,26 +213,6 @@ func (a *audit) retrySteps(ctx actor.Context) {
 		ctx.Send(a.kernel.domains[s.domain], &s.batch)
 	}
 	a.retries = nil
-}
-
-// stepCall returns the call of a step.
-func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Syscall, data []byte) kernel.Call {
-	return kernel.Call{
-		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
-		Syscall: row,
-		Input:   step.Input,
-		Origin:  cause.Origin,
-		Urgent:  cause.Urgent,
-		Holds:   cause.Holds,
-		Time:    time.Now().UnixMilli(),
-		Message: schema.Message{
-			Kind: row.Kind, Type: row.Type, Data: data,
-			Meta: schema.Metadata{
-				Present: true, ID: ids.next(), Timestamp: time.Now().UnixMilli(),
-				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
-			},
-		},
-	}
 }
 
 // ids generates ids for the kernel's own messages. It is safe for concurrent use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/record"
 )
 
 // endSegment requests the end of the segment that is being written; ended must have room for the answer.
@@ -35,7 +36,7 @@ func (a *audit) endSegment() {
 		}
 	}
 	if a.stopped {
-		tell(errNoJournal())
+		tell(record.Unavailable())
 		return
 	}
 	a.syncing, a.rotating = true, true

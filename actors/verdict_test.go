@@ -20,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -31,7 +32,7 @@ func startJudged(t *testing.T, disk *faultfs.Disk) (*system, *fetches) {
 	keys, counted := idempotency.New(), metrics.New()
 	r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
 	defer r.Close()
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{schema.Http: newFetches()}, nil, func(call *kernel.Call) {
+	err := record.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{schema.Http: newFetches()}, nil, func(call *kernel.Call) {
 		keys.Recall(call)
 		counted.Recall(call)
 	})
@@ -326,7 +327,7 @@ func restoredMetrics(t *testing.T, disk *faultfs.Disk) *schema.AuditMetricsOutpu
 	replay := func(m *metrics.Metrics, through func(uint64) bool) {
 		r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
 		defer r.Close()
-		err := actors.Replay(context.Background(), r, nil, nil, func(call *kernel.Call) {
+		err := record.Replay(context.Background(), r, nil, nil, func(call *kernel.Call) {
 			if through(call.Proof.Seq) {
 				m.Recall(call)
 			}

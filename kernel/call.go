@@ -78,6 +78,30 @@ type Call struct {
 	entry Entry   // for its handler's apply
 }
 
+// StepOf returns the call of a command that the kernel makes because of cause: with an id of its own, made at now, its data
+// encoded for the journal.
+func StepOf(cause *Call, step schema.Request, data []byte, id string, now time.Time) Call {
+	return Call{
+		Caller:  Caller{PID: Operator, Conn: cause.Caller.Conn},
+		Syscall: step.Row,
+		Input:   step.Input,
+		Origin:  cause.Origin,
+		Urgent:  cause.Urgent,
+		Holds:   cause.Holds,
+		Time:    now.UnixMilli(),
+		Message: schema.Message{
+			Kind: step.Row.Kind, Type: step.Row.Type, Data: data,
+			Meta: schema.Metadata{
+				Present: true, ID: id, Timestamp: now.UnixMilli(),
+				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
+			},
+		},
+	}
+}
+
+// Microseconds returns a latency in microseconds, rounded up.
+func Microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
 // Paid in Holds marks a call that costs nothing more: a question of a subscription.
 var Paid any = struct{}{}
 

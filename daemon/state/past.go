@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/rewind"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -72,16 +72,16 @@ func (p *Past) Head(ctx context.Context) (uint64, error) { return p.head(ctx) }
 func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 	reader := p.reader(seq, func() uint64 { return seq })
 	defer reader.Close() // read only
-	record, err := reader.Next(ctx)
+	line, err := reader.Next(ctx)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, beyond(seq, p.state.Journal.Written())
 	case err != nil:
 		return nil, fmt.Errorf("read entry %d: %w", seq, journal.TellOperator(err)) // the caller is the operator: nobody else undoes
 	}
-	kept := *record
-	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader reuses them
-	call, err := actors.Recall(&kept)
+	kept := *line
+	kept.Request, kept.Outcome = bytes.Clone(line.Request), bytes.Clone(line.Outcome) // the reader reuses them
+	call, err := record.Recall(&kept)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
 	}
@@ -109,8 +109,8 @@ func (p *Past) Fold(ctx context.Context, until uint64, told func(read, of int64)
 func (p *Past) Scan(ctx context.Context, from, to uint64, wanted schema.Domain, each func(*kernel.Call) error) error {
 	reader := p.reader(from, func() uint64 { return to })
 	defer reader.Close() // read only
-	made := map[schema.Domain]actors.Position{wanted: {Seq: to}}
-	return actors.Fold(ctx, reader, map[schema.Domain]kernel.Domain{wanted: nothing{}}, made, func(_ *journal.Record, call *kernel.Call) error {
+	made := map[schema.Domain]record.Position{wanted: {Seq: to}}
+	return record.Fold(ctx, reader, map[schema.Domain]kernel.Domain{wanted: nothing{}}, made, func(_ *journal.Record, call *kernel.Call) error {
 		if call == nil {
 			return nil
 		}
@@ -148,7 +148,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 	if len(domains) == 0 {
 		domains = allFolded
 	}
-	folded, parts := make(map[schema.Domain]kernel.Domain), make(map[schema.Domain]actors.Part)
+	folded, parts := make(map[schema.Domain]kernel.Domain), make(map[schema.Domain]record.Part)
 	for _, name := range domains {
 		folded[name], parts[name] = m.Domains[name], m.Domains[name]
 	}
@@ -172,7 +172,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 	reader := p.reader(from, func() uint64 { return until })
 	defer reader.Close() // read only
 	progress := progress{told: told, from: from, until: until}
-	err = actors.Fold(ctx, reader, folded, made, func(record *journal.Record, call *kernel.Call) error {
+	err = record.Fold(ctx, reader, folded, made, func(record *journal.Record, call *kernel.Call) error {
 		m.Tick, m.time, m.hash = max(m.Tick, record.Tick), record.Time, record.Hash
 		if each != nil && call != nil {
 			each(call)

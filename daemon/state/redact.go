@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -87,7 +87,7 @@ func (s *State) rewriteOffline(ctx context.Context, cfg *config.Config, e *redac
 	if err := s.dropProjections(cfg); err != nil {
 		return errors.Join(err, rewrite.Discard())
 	}
-	by, err := actors.Vouch(s.Journal, cfg.Origin, s.Tick, e.voucher(rewrite))
+	by, err := record.Vouch(s.Journal, cfg.Origin, s.Tick, e.voucher(rewrite))
 	if err != nil {
 		return err // the entry may be on disk: the next start continues from what it finds
 	}

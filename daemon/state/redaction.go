@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -181,10 +181,10 @@ func hasContent(row *schema.Syscall) bool {
 }
 
 // decodes returns an error if the entry could not be read without the member.
-func (e *redaction) decodes(record *journal.Record) error {
-	now := *record
+func (e *redaction) decodes(line *journal.Record) error {
+	now := *line
 	now.Request, now.Outcome = e.request, e.outcome
-	call, err := actors.Recall(&now)
+	call, err := record.Recall(&now)
 	if err == nil && call.Err == nil && call.Syscall.Kind == schema.KindCommand {
 		if _, failed := call.Syscall.Output().Decode(call.Data); failed != nil {
 			err = failed
@@ -227,7 +227,7 @@ func (e *redaction) line(record *journal.Record) ([]byte, error) {
 // trial is the state that the journal without the member results in, separate from the live one.
 type trial struct {
 	*State
-	made   map[schema.Domain]actors.Position
+	made   map[schema.Domain]record.Position
 	reader *journal.Reader
 }
 
@@ -240,20 +240,20 @@ func (s *State) try(ctx context.Context, e *redaction) (*trial, error) {
 		return nil, err
 	}
 	parts := t.parts()
-	t.made = make(map[schema.Domain]actors.Position, len(parts))
+	t.made = make(map[schema.Domain]record.Position, len(parts))
 	anchor, err := journal.ReadAnchor(nil, s.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if anchor != nil {
 		for name := range parts {
-			t.made[name] = actors.Position{Seq: anchor.Seq, Tick: anchor.Tick}
+			t.made[name] = record.Position{Seq: anchor.Seq, Tick: anchor.Tick}
 		}
 		if err := LoadAnchor(ctx, s.Dir, anchor, parts); err != nil {
 			return nil, err
 		}
 	} else {
-		t.made[actors.KeysPart] = actors.Position{}
+		t.made[record.KeysPart] = record.Position{}
 	}
 	t.reader = journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(t.made) + 1, Limit: s.Journal.Written, Edit: e.edit})
 	if err := t.advance(ctx, e); err != nil {
@@ -270,7 +270,7 @@ func (t *trial) advance(ctx context.Context, e *redaction) (err error) {
 			err = fault.AuditKept.New("%s of entry %d stays: the state could not be rebuilt without it", e.member, e.seq)
 		}
 	}()
-	err = actors.Replay(ctx, t.reader, t.Domains, t.made, func(call *kernel.Call) {
+	err = record.Replay(ctx, t.reader, t.Domains, t.made, func(call *kernel.Call) {
 		t.Keys.Recall(call)
 		t.Metrics.Recall(call)
 		t.Budgets.Record(call)

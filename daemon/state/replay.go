@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -38,11 +38,11 @@ func (s *State) replay(ctx context.Context) error {
 }
 
 // advance replays the journal from the positions of the parts' states, up to a limit.
-func (s *State) advance(ctx context.Context, made map[schema.Domain]actors.Position, limit func() uint64) error {
+func (s *State) advance(ctx context.Context, made map[schema.Domain]record.Position, limit func() uint64) error {
 	for _, at := range made {
 		s.Tick = max(s.Tick, at.Tick)
 	}
-	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
+	known, counted, entered := made[record.KeysPart].Seq, made[record.MetricsPart].Seq, made[record.BudgetsPart].Seq
 	err := s.read(ctx, s.Domains, made, limit, func(call *kernel.Call) {
 		s.Replayed++
 		if call.Proof.Seq > known {
@@ -68,8 +68,8 @@ func (s *State) advance(ctx context.Context, made map[schema.Domain]actors.Posit
 }
 
 // parts returns all parts that have a state.
-func (s *State) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.Keys, actors.MetricsPart: s.Metrics, actors.BudgetsPart: s.Budgets}
+func (s *State) parts() map[schema.Domain]record.Part {
+	parts := map[schema.Domain]record.Part{record.KeysPart: s.Keys, record.MetricsPart: s.Metrics, record.BudgetsPart: s.Budgets}
 	for name, d := range s.Domains {
 		parts[name] = d
 	}
@@ -78,7 +78,7 @@ func (s *State) parts() map[schema.Domain]actors.Part {
 
 // Restore rebuilds one domain's state.
 func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
-	made, err := s.load(context.Background(), map[schema.Domain]actors.Part{name: d}, math.MaxUint64)
+	made, err := s.load(context.Background(), map[schema.Domain]record.Part{name: d}, math.MaxUint64)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
 
 // load restores the parts' states from their snapshots up to an entry, or from the anchor if a snapshot is older than the
 // archived entries.
-func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, until uint64) (map[schema.Domain]actors.Position, error) {
-	made := make(map[schema.Domain]actors.Position, len(parts))
+func (s *State) load(ctx context.Context, parts map[schema.Domain]record.Part, until uint64) (map[schema.Domain]record.Position, error) {
+	made := make(map[schema.Domain]record.Position, len(parts))
 	anchor, err := journal.ReadAnchor(nil, s.Dir) // a running kernel may archive more
 	if err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, u
 	if anchor != nil && anchor.Seq > until {
 		return nil, &journal.ArchivedError{Seq: until, Anchor: anchor}
 	}
-	older := make(map[schema.Domain]actors.Part)
+	older := make(map[schema.Domain]record.Part)
 	for name, part := range parts {
 		if made[name], err = s.Snapshots.LoadUntil(ctx, name, part, until); err != nil {
 			return nil, err
 		}
 		if anchor != nil && made[name].Seq < anchor.Seq {
 			older[name] = part
-			made[name] = actors.Position{Seq: anchor.Seq, Tick: anchor.Tick}
+			made[name] = record.Position{Seq: anchor.Seq, Tick: anchor.Tick}
 		}
 	}
 	if len(older) == 0 {
@@ -113,7 +113,7 @@ func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, u
 }
 
 // LoadAnchor restores the parts' states from an anchor of the journal in dir.
-func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts map[schema.Domain]actors.Part) error {
+func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts map[schema.Domain]record.Part) error {
 	if anchor.Form != anchorForm {
 		return fault.StateForm.New("the anchor of %s has a state of form %s, and this kernel reads form %s: start the version that wrote it, "+
 			"or move the archived segments in %s back and remove the anchor", dir, anchor.Form, anchorForm, anchor.Archive)
@@ -132,13 +132,13 @@ func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts m
 }
 
 // read replays the journal from the end of the oldest state, up to a limit.
-func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit func() uint64, seen func(*kernel.Call)) error {
+func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]record.Position, limit func() uint64, seen func(*kernel.Call)) error {
 	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: limit})
-	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
+	return errors.Join(record.Replay(ctx, reader, domains, made, seen), reader.Close())
 }
 
 // oldest returns the last entry that all states include.
-func oldest(made map[schema.Domain]actors.Position) uint64 {
+func oldest(made map[schema.Domain]record.Position) uint64 {
 	first := ^uint64(0)
 	for at := range maps.Values(made) {
 		first = min(first, at.Seq)
@@ -178,7 +178,7 @@ func (s *State) openProjections(cfg *config.Config) {
 		return
 	}
 	s.projections = &projections{index: x, cancel: func() {}}
-	s.Snapshots = &actors.Snapshots{Store: x, Words: x, Log: s.log}
+	s.Snapshots = &record.Snapshots{Store: x, Words: x, Log: s.log}
 }
 
 // followJournal makes the index follow the journal, when the names of processes are known.

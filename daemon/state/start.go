@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -61,7 +61,7 @@ func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
 // note journals a start.
 func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 	in.Epochs = epochs(s.Self.Booted(), in.Epoch, int64(s.Journal.Head().Seq)+1)
-	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
+	return record.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
 }
 
 // TakeOver journals that this host leads the kernel from now on. The key signs nothing before, since the journal does not
@@ -74,7 +74,7 @@ func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) 
 	in := schema.TakeOverInput{Epoch: last.Epoch + 1, HostKey: key, Machine: here.Machine, Directory: here.Directory}
 	in.Epochs = epochs(last, in.Epoch, int64(s.Journal.Head().Seq)+1)
 	in.Epochs[len(in.Epochs)-1].Continues = last.Acknowledge == config.Quorum
-	return in, actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelTakeOver.With(&in))
+	return in, record.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelTakeOver.With(&in))
 }
 
 // MailEpoch returns the epoch that numbers messages to other kernels. An epoch that continues the previous one without a

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/fetch"
@@ -34,6 +33,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/rewind"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/uri"
@@ -66,7 +66,7 @@ type State struct {
 	Tick        int64
 	Replayed    uint64       // entries that were read to rebuild the state
 	projections *projections // nil if it could not be opened
-	Snapshots   *actors.Snapshots
+	Snapshots   *record.Snapshots
 	Made        uint64 // the entry of every snapshot; 0 if they differ
 
 	Seal    *vault.Key      // the kernel's sealing key

@@ -23,6 +23,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -162,14 +163,14 @@ func (s *system) shutDown() error {
 }
 
 // replay rebuilds the state from the journal in new domains, and compares it with the live state. It calls seen as
-// actors.Replay does. The kernel must have been shut down.
+// record.Replay does. The kernel must have been shut down.
 func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
 	fresh, err := newDomains(s.cfg)
 	if err != nil {
 		return nil, err
 	}
 	reader := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
-	err = actors.Replay(context.Background(), reader, fresh.all, nil, seen)
+	err = record.Replay(context.Background(), reader, fresh.all, nil, seen)
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return nil, err
 	}

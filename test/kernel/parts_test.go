@@ -31,6 +31,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/rewind"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -96,7 +97,7 @@ func assemble(t *testing.T) *parts {
 func (p *parts) restore(name schema.Domain, d kernel.Domain) error {
 	d.Reset()
 	r := journal.NewReader(p.files, p.place, journal.ReaderOptions{})
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
+	err := record.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
 	return errors.Join(err, r.Close())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -21,8 +22,8 @@ import (
 const snapshotEvery = 30
 
 // parts returns every part of the kernel that has a state.
-func (s *state) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics, actors.BudgetsPart: s.budgets}
+func (s *state) parts() map[schema.Domain]record.Part {
+	parts := map[schema.Domain]record.Part{record.KeysPart: s.keys, record.MetricsPart: s.metrics, record.BudgetsPart: s.budgets}
 	for name, d := range s.domains {
 		parts[name] = d
 	}
@@ -30,8 +31,8 @@ func (s *state) parts() map[schema.Domain]actors.Part {
 }
 
 // replay restores the states from snapshots, if from is not nil, and from the journal's entries after them, up to the entry limit.
-func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) error {
-	made := make(map[schema.Domain]actors.Position)
+func (s *state) replay(disk journal.FS, from *record.Snapshots, limit uint64) error {
+	made := make(map[schema.Domain]record.Position)
 	least, most := uint64(math.MaxUint64), uint64(0)
 	for name, part := range s.parts() {
 		at, err := from.Load(context.Background(), name, part)
@@ -45,13 +46,13 @@ func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) er
 		s.made = least
 	}
 	err := read(disk, s.domains, made, limit, func(call *kernel.Call) {
-		if call.Proof.Seq > made[actors.KeysPart].Seq {
+		if call.Proof.Seq > made[record.KeysPart].Seq {
 			s.keys.Recall(call)
 		}
-		if call.Proof.Seq > made[actors.MetricsPart].Seq {
+		if call.Proof.Seq > made[record.MetricsPart].Seq {
 			s.metrics.Recall(call)
 		}
-		if call.Proof.Seq > made[actors.BudgetsPart].Seq {
+		if call.Proof.Seq > made[record.BudgetsPart].Seq {
 			s.budgets.Record(call)
 		}
 		s.tick = max(s.tick, call.Tick)
@@ -65,10 +66,10 @@ func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) er
 }
 
 // read replays the journal from the position of the oldest state.
-func read(disk journal.FS, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit uint64, seen func(*kernel.Call)) error {
-	first := slices.MinFunc(slices.Collect(maps.Values(made)), func(a, b actors.Position) int { return int(a.Seq) - int(b.Seq) })
+func read(disk journal.FS, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]record.Position, limit uint64, seen func(*kernel.Call)) error {
+	first := slices.MinFunc(slices.Collect(maps.Values(made)), func(a, b record.Position) int { return int(a.Seq) - int(b.Seq) })
 	r := journal.NewReader(disk, journalDir, journal.ReaderOptions{From: first.Seq + 1, Limit: func() uint64 { return limit }})
-	return errors.Join(actors.Replay(context.Background(), r, domains, made, seen), r.Close())
+	return errors.Join(record.Replay(context.Background(), r, domains, made, seen), r.Close())
 }
 
 // replayed returns the state that the journal alone gives.
@@ -91,7 +92,7 @@ func (w *world) restoreState(head uint64) (err error) {
 	if kept := slices.Sorted(maps.Keys(w.store.now())); len(kept) > 0 && w.r.IntN(6) == 0 {
 		w.store.broken = kept[w.r.IntN(len(kept))]
 	}
-	w.snapshots = &actors.Snapshots{Store: w.store, Log: w.logger()}
+	w.snapshots = &record.Snapshots{Store: w.store, Log: w.logger()}
 	if w.state, err = newState(); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (w *world) restoreState(head uint64) (err error) {
 }
 
 // same returns an error with the first part in which two states differ.
-func same[P actors.Part](live, again map[schema.Domain]P) error {
+func same[P record.Part](live, again map[schema.Domain]P) error {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if l, a := picture(live[name]), picture(again[name]); l != a {
 			return fmt.Errorf("%s: the state is\n%s, and that of the journal alone\n%s", name, l, a)
@@ -119,7 +120,7 @@ func same[P actors.Part](live, again map[schema.Domain]P) error {
 }
 
 // picture returns a state as text. Chunks of metrics are sorted, and zero counts are removed, since lost entries are subtracted.
-func picture(d actors.Part) string {
+func picture(d record.Part) string {
 	var chunks []string
 	_ = d.Snapshot()(func(chunk []byte) error {
 		chunks = append(chunks, fmt.Sprintf("%q\n", chunk))
@@ -138,7 +139,7 @@ func (w *world) restore(name schema.Domain, d kernel.Domain) error {
 	if err != nil {
 		return err
 	}
-	return read(w.files, map[schema.Domain]kernel.Domain{name: d}, map[schema.Domain]actors.Position{name: at}, w.journal.Written(), func(*kernel.Call) {})
+	return read(w.files, map[schema.Domain]kernel.Domain{name: d}, map[schema.Domain]record.Position{name: at}, w.journal.Written(), func(*kernel.Call) {})
 }
 
 func (w *world) newKernel() *actors.Kernel {

@@ -5,10 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/budget"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -90,6 +90,6 @@ func (w *world) compare() {
 		return
 	}
 	w.fail(same(w.state.domains, fresh.domains))
-	w.fail(same(map[schema.Domain]actors.Part{actors.BudgetsPart: w.state.budgets}, map[schema.Domain]actors.Part{actors.BudgetsPart: fresh.budgets}))
+	w.fail(same(map[schema.Domain]record.Part{record.BudgetsPart: w.state.budgets}, map[schema.Domain]record.Part{record.BudgetsPart: fresh.budgets}))
 	w.fail(w.nothingKept())
 }

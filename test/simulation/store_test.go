@@ -10,10 +10,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/record"
 )
 
 // projections is an index.Index in memory with the same guarantees: a snapshot is saved completely or not at all, and a power cut
@@ -33,7 +33,7 @@ type snapshot struct {
 	chunks [][]byte
 }
 
-var _ actors.Store = (*projections)(nil)
+var _ record.Store = (*projections)(nil)
 
 func newProjections() *projections { return &projections{states: []snapshots{{}}} }
 
@@ -73,7 +73,7 @@ func (p *projections) dropForeign(holds func(journal.Head) (bool, error)) error 
 	return nil
 }
 
-// Load implements actors.Store.
+// Load implements record.Store.
 func (p *projections) Load(_ context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,14 +92,14 @@ func (p *projections) Load(_ context.Context, name string, restore func(chunk []
 	return s.at, s.tick, nil
 }
 
-// Position implements actors.Store.
+// Position implements record.Store.
 func (p *projections) Position(name string) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now()[name].at.Seq
 }
 
-// Save implements actors.Store.
+// Save implements record.Store.
 func (p *projections) Save(_ context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
 	s := snapshot{at: at, tick: tick}
 	err := write(func(chunk []byte) error {
@@ -118,7 +118,7 @@ func (p *projections) Save(_ context.Context, name string, at journal.Head, tick
 	return nil
 }
 
-// Before implements actors.Store. It has no index: any entry may match.
+// Before implements record.Store. It has no index: any entry may match.
 func (p *projections) Before(_ context.Context, _ index.Filter, seq uint64, _ int) ([]index.Range, error) {
 	return []index.Range{{First: 1, Last: seq}}, nil
 }
@@ -127,5 +127,5 @@ func (p *projections) Ranges(_ context.Context, _ index.Filter, from uint64, _ i
 	return []index.Range{{First: from, Last: index.OpenEnd}}, nil
 }
 
-// Drop implements actors.Store.
+// Drop implements record.Store.
 func (p *projections) Drop() error { return nil }

@@ -30,6 +30,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -63,7 +64,7 @@ type world struct {
 	kernel    *actors.Kernel
 	journal   *journal.Log
 	state     *state
-	snapshots *actors.Snapshots
+	snapshots *record.Snapshots
 	beside    []func() // work that the last turns returned and that has not begun
 	clients   []*client
 	agents    []int64    // processes that clients have spawned

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -24,6 +23,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -173,7 +173,7 @@ func fold(t *testing.T, dir string, at func(seq uint64, domains map[schema.Domai
 	}
 	reader := journal.NewReader(nil, dir, journal.ReaderOptions{})
 	defer reader.Close() // read only
-	testkit.Must(t, actors.Fold(context.Background(), reader, domains, nil, func(record *journal.Record, _ *kernel.Call) error {
+	testkit.Must(t, record.Fold(context.Background(), reader, domains, nil, func(record *journal.Record, _ *kernel.Call) error {
 		at(record.Seq, domains)
 		return nil
 	}))

@@ -1,4 +1,4 @@
-package actors
+package record
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 			seen(call)
 			continue
 		}
-		call, err := callOfRecord(record)
+		call, err := callOf(record)
 		if err != nil {
 			return fmt.Errorf("replay entry %d: %w", record.Seq, err)
 		}
@@ -60,7 +60,7 @@ func Fold(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kern
 		kind, typ := schema.Peek(record.Request)
 		row, known := schema.Lookup(typ)
 		if d := domains[rowDomain(row)]; kind == schema.KindCommand && (d != nil || !known) {
-			if call, err = callOfRecord(record); err != nil {
+			if call, err = callOf(record); err != nil {
 				return fmt.Errorf("fold entry %d: %w", record.Seq, err)
 			}
 			if call.Err == nil && !call.Repeated && record.Seq > made[row.Domain].Seq {
@@ -78,65 +78,4 @@ func rowDomain(row *schema.Syscall) schema.Domain {
 		return ""
 	}
 	return row.Domain
-}
-
-// Recall returns the call of an entry, as far as the journal has it: for a query without its data.
-func Recall(record *journal.Record) (*kernel.Call, error) {
-	if kind, typ := schema.Peek(record.Request); kind == schema.KindQuery {
-		call, err := asked(record, typ)
-		if err == nil {
-			call.Message.Type = typ
-		}
-		return call, err
-	}
-	return callOfRecord(record)
-}
-
-// asked returns the call of a query's entry with the PID, type and verdict that are known without decoding.
-func asked(record *journal.Record, typ string) (*kernel.Call, error) {
-	row, _ := schema.Lookup(typ) // nil for a row of a newer kernel, which is not counted
-	call := &kernel.Call{
-		Syscall: row, PID: record.PID, Origin: record.Origin, Tick: record.Tick,
-		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
-	}
-	outcome, err := schema.DecodeOutcome(record.Outcome)
-	if err != nil {
-		return nil, fmt.Errorf("decode outcome: %w", err)
-	}
-	call.Err = outcome.Err
-	return call, nil
-}
-
-// callOfRecord returns the call of an entry.
-func callOfRecord(record *journal.Record) (*kernel.Call, error) {
-	msg, err := schema.Decode(record.Request, schema.OsMessage)
-	if err != nil {
-		return nil, fmt.Errorf("decode request: %w", err)
-	}
-	row, ok := schema.Lookup(msg.Type)
-	if !ok {
-		return nil, errNewer(msg.Type)
-	}
-	call := &kernel.Call{
-		Caller:  kernel.Caller{Conn: record.Conn},
-		Message: msg, Syscall: row,
-		PID: record.PID, Origin: record.Origin, Tick: record.Tick, Time: record.Time,
-		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
-	}
-	outcome, err := schema.DecodeOutcome(record.Outcome)
-	if err != nil {
-		return nil, fmt.Errorf("decode outcome: %w", err)
-	}
-	call.Data, call.Refs, call.Err, call.Repeated = outcome.Data, outcome.Refs, outcome.Err, outcome.Repeats != 0
-	if row.Kind == schema.KindCommand {
-		call.Input, err = row.Input().Decode(msg.Data)
-		if err != nil && call.Err == nil { // the data of a failed call may be redacted
-			return nil, fmt.Errorf("decode data: %w", err)
-		}
-	}
-	return call, nil
-}
-
-func errNewer(typ string) error {
-	return fmt.Errorf("no syscall is named %s: the journal was written by a newer kernel", typ)
 }

@@ -1,4 +1,4 @@
-package actors
+package record
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ const (
 
 // showing has the state of one Audit.Show.
 type showing struct {
-	view
-	seen
+	*View
+	Extent
 	call  *kernel.Call
 	reach func(pid int64) bool
 	out   schema.AuditShowOutput
@@ -37,15 +37,15 @@ type showing struct {
 }
 
 // Show implements audit.Journal.
-func (v view) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(int64) bool) (*schema.AuditShowOutput, error) {
-	now, err := v.look(ctx)
+func (v *View) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(int64) bool) (*schema.AuditShowOutput, error) {
+	now, err := v.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
-		return nil, errNoJournal()
+	if _, err := v.Journal.Sync(); err != nil { // so that the proof of every released answer is found
+		return nil, Unavailable()
 	}
-	s := &showing{view: v, seen: now, call: call, reach: reach}
+	s := &showing{View: v, Extent: now, call: call, reach: reach}
 	record, err := s.subject(ctx, in)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 	if in.Key != nil {
 		key := strings.TrimPrefix(*in.Key, "/")
 		f := index.Filter{Key: key, Origin: s.call.Origin}
-		record, err := s.latest(ctx, f, s.head, func(r *journal.Record) bool {
+		record, err := s.latest(ctx, f, s.Head, func(r *journal.Record) bool {
 			return r.Origin == f.Origin && keyOf(r) == key && succeeded(r)
 		})
 		if err != nil || record != nil {
@@ -75,18 +75,18 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 			WithFix("Memory.List shows the keys that there are").With("key", fault.Clip(key))
 	}
 	seq := uint64(*in.Seq)
-	if seq > s.head {
-		return nil, fault.AuditNotFound.New("the record has no entry %d: the last one is %d", seq, s.head).With("seq", fmt.Sprint(seq))
+	if seq > s.Head {
+		return nil, fault.AuditNotFound.New("the record has no entry %d: the last one is %d", seq, s.Head).With("seq", fmt.Sprint(seq))
 	}
 	record, err := s.at(ctx, seq)
 	if err := s.visible(record, err); err != nil {
 		return nil, err
 	}
-	call, err := callOfRecord(record)
+	call, err := callOf(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
 	}
-	if !call.Intends() || s.unended[seq] != "" {
+	if !call.Intends() || s.Unended[seq] != "" {
 		return record, nil
 	}
 	end, err := s.earliest(ctx, index.Filter{ID: call.Message.Meta.ID}, seq+1, func(r *journal.Record) bool {
@@ -122,9 +122,6 @@ func (s *showing) visible(record *journal.Record, err error) error {
 		WithFix("Audit.Log shows the entries that you may see").With("seq", fmt.Sprint(record.Seq))
 }
 
-// succeeded reports whether the outcome of a record is an answer.
-func succeeded(r *journal.Record) bool { return bytes.HasPrefix(r.Outcome, []byte(`{"kind":"reply"`)) }
-
 // show fills in the answer.
 func (s *showing) show(ctx context.Context, record *journal.Record, effects bool) error {
 	row, err := s.row(ctx, record)
@@ -134,7 +131,7 @@ func (s *showing) show(ctx context.Context, record *journal.Record, effects bool
 	out := &s.out
 	out.Entry, out.Origin, out.Conn = *row, record.Origin, record.Conn
 	out.Proof = schema.ShownProof{Seq: row.Seq, Hash: record.Hash.String(), Prev: record.Prev.String()}
-	cp, ok, err := journal.Covering(s.kernel.files, s.kernel.journalDir, record.Seq)
+	cp, ok, err := journal.Covering(s.Files, s.Dir, record.Seq)
 	if err != nil {
 		return fmt.Errorf("read checkpoints: %w", err)
 	}
@@ -181,7 +178,7 @@ func (s *showing) verdict(record *journal.Record) error {
 // caller adds which process called, what created it, and which tokens it had before an entry.
 func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
 	for up := pid; up != kernel.Operator && s.reach(up); {
-		p := s.kernel.processes.Process(up)
+		p := s.Processes.Process(up)
 		if p == nil {
 			break
 		}
@@ -372,13 +369,13 @@ func mentions(r *journal.Record, id string) bool {
 
 // isRow reports whether a record has a row for which fits is true. A record that cannot be read has none.
 func (s *showing) isRow(r *journal.Record, fits func(*schema.AuditEntry) bool) bool {
-	row, err := auditEntry(r, s.unended, s.call.PID)
+	row, err := rowIn(r, s.Unended, s.call.PID)
 	return err == nil && row != nil && fits(row)
 }
 
 // row returns the row of a record, with the data of its message if the caller may see it.
 func (s *showing) row(ctx context.Context, record *journal.Record) (*schema.AuditEntry, error) {
-	row, err := auditEntry(record, s.unended, s.call.PID)
+	row, err := rowIn(record, s.Unended, s.call.PID)
 	if err != nil {
 		return nil, err
 	}

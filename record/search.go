@@ -1,4 +1,4 @@
-package actors
+package record
 
 import (
 	"bytes"
@@ -24,24 +24,24 @@ const (
 
 // eventSearch is one Event.Search.
 type eventSearch struct {
-	view
+	*View
 	call    *kernel.Call
 	phrases []schema.Phrase
-	seen
+	Extent
 }
 
 // Search implements audit.Journal. An agent's search examines the data of a call only if the gate would let the agent read
 // it now, so a search cannot reveal whether a word is in other data.
-func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error) {
-	now, err := v.look(ctx)
+func (v *View) Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error) {
+	now, err := v.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.journal.Sync(); err != nil { // so that a call that was just answered is found
-		return nil, errNoJournal()
+	if _, err := v.Journal.Sync(); err != nil { // so that a call that was just answered is found
+		return nil, Unavailable()
 	}
-	s := &eventSearch{view: v, call: call, phrases: phrases, seen: now}
-	q := index.Question{Phrases: phrases, PIDs: pids, Since: in.Since, Head: now.head, Most: maxRanked}
+	s := &eventSearch{View: v, call: call, phrases: phrases, Extent: now}
+	q := index.Question{Phrases: phrases, PIDs: pids, Since: in.Since, Head: now.Head, Most: maxRanked}
 	var docs []index.Document
 	var stats index.Corpus
 	if call.PID == kernel.Operator {
@@ -63,15 +63,15 @@ func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSea
 
 // ask asks the index, or reads the journal if there is none.
 func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Document, error) {
-	if s.snapshots != nil && s.snapshots.Words != nil {
-		return s.snapshots.Words.Search(ctx, q)
+	if s.Snapshots != nil && s.Snapshots.Words != nil {
+		return s.Snapshots.Words.Search(ctx, q)
 	}
-	return index.Scan(ctx, index.Options{FS: s.kernel.files, Dir: s.kernel.journalDir, Synced: s.journal.Synced, Name: s.nameOf}, 1, q)
+	return index.Scan(ctx, index.Options{FS: s.Files, Dir: s.Dir, Synced: s.Journal.Synced, Name: s.nameOf}, 1, q)
 }
 
 // nameOf returns the name of a process, or "".
-func (v view) nameOf(pid int64) string {
-	if p := v.kernel.processes.Process(pid); p != nil {
+func (v *View) nameOf(pid int64) string {
+	if p := v.Processes.Process(pid); p != nil {
 		return p.AgentID
 	}
 	return ""
@@ -79,12 +79,12 @@ func (v view) nameOf(pid int64) string {
 
 // corpus counts the calls that contain each phrase, so that rare phrases weigh more.
 func (s *eventSearch) corpus(ctx context.Context) (index.Corpus, error) {
-	c := index.Corpus{Documents: int64(s.head)}
-	if s.snapshots == nil || s.snapshots.Words == nil || len(s.phrases) == 1 { // a single weight does not change the order
+	c := index.Corpus{Documents: int64(s.Head)}
+	if s.Snapshots == nil || s.Snapshots.Words == nil || len(s.phrases) == 1 { // a single weight does not change the order
 		return c, nil
 	}
 	for i := range s.phrases {
-		n, err := s.snapshots.Words.Frequency(ctx, &s.phrases[i], index.FrequentAt)
+		n, err := s.Snapshots.Words.Frequency(ctx, &s.phrases[i], index.FrequentAt)
 		if err != nil {
 			return c, err
 		}
@@ -166,7 +166,7 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 	if err != nil || record == nil {
 		return nil, err
 	}
-	entry, err := auditEntry(record, s.unended, s.call.PID)
+	entry, err := rowIn(record, s.Unended, s.call.PID)
 	if err != nil || entry == nil {
 		return nil, err
 	}
@@ -195,19 +195,19 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 
 // recordAt reads one record, from the archive if it was moved there. It returns nil if there is none with that number, or
 // the archive is not available.
-func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
-	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) }))
+func (v *View) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
+	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.Journal.Synced()) }))
 	gone, archived := errors.AsType[*journal.ArchivedError](err)
 	if !archived {
 		return record, err
 	}
-	part := journal.PartOf(v.kernel.files, gone.Anchor, seq)
+	part := journal.PartOf(v.Files, gone.Anchor, seq)
 	if part == nil {
 		return nil, nil
 	}
-	record, err = readOne(ctx, part.Reader(v.kernel.files, seq))
+	record, err = readOne(ctx, part.Reader(v.Files, seq))
 	if err != nil && ctx.Err() == nil {
-		v.kernel.log.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
+		v.Logger.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
 		return nil, nil
 	}
 	return record, err
@@ -253,7 +253,7 @@ func (s *eventSearch) wouldAllow(row *schema.Syscall, in any, msg *schema.Messag
 		Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: slices.Clone(msg.Data), Meta: s.call.Message.Meta},
 		PID:     s.call.PID, Token: s.call.Token, Origin: s.call.Origin, Tick: s.call.Tick, Time: s.call.Time,
 	}
-	for _, stage := range []kernel.Stage{s.kernel.gate.Token, s.kernel.gate.Policy} {
+	for _, stage := range []kernel.Stage{s.Gate.Token, s.Gate.Policy} {
 		if stage != nil && !stage(about).Allows() {
 			return false
 		}

@@ -1,4 +1,4 @@
-package actors
+package record
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (s *showing) lookAround() (first uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.parts, s.missing = journal.Parts(s.kernel.files, anchor)
+	s.parts, s.missing = journal.Parts(s.Files, anchor)
 	for i := len(s.parts) - 1; i >= 0; i-- {
 		if s.unreadable[s.parts[i].Dir] {
 			s.parts, s.missing = s.parts[i+1:], s.parts[i].Anchor
@@ -92,8 +92,8 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
 	for upTo >= floor {
 		ranges := []index.Range{{First: floor, Last: upTo}}
-		if s.snapshots != nil {
-			found, err := s.snapshots.Store.Before(ctx, f, upTo, 1)
+		if s.Snapshots != nil {
+			found, err := s.Snapshots.Store.Before(ctx, f, upTo, 1)
 			if err == nil {
 				ranges = found
 			} else if err := s.unindexed(ctx, err); err != nil {
@@ -135,10 +135,10 @@ func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fit
 }
 
 func (s *showing) earliestFrom(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
-	for from <= s.head {
+	for from <= s.Head {
 		ranges := []index.Range{{First: from, Last: index.OpenEnd}}
-		if s.snapshots != nil {
-			some, err := s.snapshots.Store.Ranges(ctx, f, from, 1)
+		if s.Snapshots != nil {
+			some, err := s.Snapshots.Store.Ranges(ctx, f, from, 1)
 			if err == nil {
 				ranges = some
 			} else if err := s.unindexed(ctx, err); err != nil {
@@ -161,9 +161,9 @@ func (s *showing) unindexed(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if errors.Is(err, index.ErrDamaged) {
-		err = errors.Join(err, s.snapshots.Store.Drop())
+		err = errors.Join(err, s.Snapshots.Store.Drop())
 	}
-	s.kernel.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
+	s.Logger.Warn("index of the journal was not used: the journal is read instead", "error", err)
 	return nil
 }
 
@@ -183,7 +183,7 @@ func kept(r *journal.Record) *journal.Record {
 	c := *r
 	c.Line = slices.Clone(r.Line)
 	if err := journal.ParseLine(c.Line, &c); err != nil {
-		panic("actors: a line that was read cannot be read: " + err.Error())
+		panic("record: a line that was read cannot be read: " + err.Error())
 	}
 	return &c
 }
@@ -196,19 +196,19 @@ func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Re
 			continue
 		}
 		last := min(r.Last, part.Anchor.Seq)
-		reached, enough, err := read(ctx, part.Reader(s.kernel.files, r.First), last, each)
+		reached, enough, err := read(ctx, part.Reader(s.Files, r.First), last, each)
 		switch {
 		case enough || ctx.Err() != nil:
 			return err
 		case err != nil || reached < last:
-			s.kernel.log.Warn("archive of the journal cannot be read", "directory", part.Dir, "after", reached, "error", err)
+			s.Logger.Warn("archive of the journal cannot be read", "directory", part.Dir, "after", reached, "error", err)
 			return &unreadableError{part.Dir}
 		case last == r.Last:
 			return nil
 		}
 		r.First = last + 1
 	}
-	_, _, err := read(ctx, s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) }), r.Last, each)
+	_, _, err := read(ctx, s.reader(r.First, func() uint64 { return min(r.Last, s.Head, s.Journal.Synced()) }), r.Last, each)
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}
