@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster/bus"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/internal/version"
 )
 
@@ -96,6 +97,7 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 	f.StringVar(&s.Name, "name", "", "name of this node, where several make one bus")
 	f.StringVar(&s.Peers, "peers", "", "HOST:PORT for the other nodes")
 	f.StringArrayVar(&s.Routes, "route", nil, "address of another node, such as nats://10.0.0.2:6222; may be repeated")
+	f.VisitAll(once.Flag)
 	return cmd
 }
 

@@ -71,7 +71,8 @@ Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 }
 
 func newClusterKey(a *app) *cobra.Command {
-	var options, role string
+	var allow []string
+	var role string
 	var standby bool
 	cmd := &cobra.Command{
 		Use:   "key",
@@ -102,12 +103,12 @@ in an environment with a state directory of its own.`,
 			}
 			line := `kernel="` + cfg.Cluster.Name + `"`
 			switch {
-			case standby && options+role != "":
+			case standby && len(allow)+len(role) > 0:
 				return usage(cmd, errors.New("--standby goes neither with --allow nor with --role: what the kernel may call is in the line of its own"))
 			case standby:
 				line += ",standby"
-			case options != "":
-				line += `,allow="` + options + `"`
+			case len(allow) > 0:
+				line += `,allow="` + strings.Join(allow, ",") + `"`
 			}
 			if role != "" {
 				line += `,role="` + role + `"`
@@ -120,7 +121,7 @@ in an environment with a state directory of its own.`,
 		},
 	}
 	cmd.Flags().BoolVar(&standby, "standby", false, "the line of a host that may take the kernel over")
-	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, separated by commas")
+	cmd.Flags().StringSliceVar(&allow, "allow", nil, "types that it may call there, separated by commas; may be repeated")
 	cmd.Flags().StringVar(&role, "role", "", "what its operator may do there: viewer or approver")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -141,7 +142,17 @@ value is damaged or altered, 130 interrupted. "pwos run" exits with the status o
 			cmd.AddCommand(verb)
 		}
 	}
+	flagsOnce(cmd)
 	return cmd
+}
+
+// flagsOnce has the flags of a command, and of those below it, take one value.
+func flagsOnce(cmd *cobra.Command) {
+	cmd.PersistentFlags().VisitAll(once.Flag)
+	cmd.Flags().VisitAll(once.Flag)
+	for _, verb := range cmd.Commands() {
+		flagsOnce(verb)
+	}
 }
 
 // subject is a group of verbs in the help.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -33,6 +34,7 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 		}
 	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
+	flags.VisitAll(once.Flag)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Fprint(stdout, usage, flags.FlagUsages())
