@@ -263,7 +263,7 @@ func TestPendedOwnCall(t *testing.T) {
 		in := &schema.MemorySetInput{Key: "ask", Value: schema.Value("1")}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := g.kernel.DoUntil(ctx, "", schema.MemorySet.With(in)); !errors.Is(err, fault.ApprovalPending) {
+		if _, err := g.kernel.Do(ctx, kernel.Own{Request: schema.MemorySet.With(in)}); !errors.Is(err, fault.ApprovalPending) {
 			t.Errorf("got %v", err)
 		}
 		time.AfterFunc(time.Second, func() {
@@ -272,7 +272,7 @@ func TestPendedOwnCall(t *testing.T) {
 			g.mu.Unlock()
 			g.kernel.Answered("ask")
 		})
-		if data, err := g.kernel.Do("", schema.MemorySet.With(in)); string(data) != "1" || err != nil {
+		if data, err := g.do("", schema.MemorySet.With(in)); string(data) != "1" || err != nil {
 			t.Errorf("got %s, %v", data, err)
 		}
 	})

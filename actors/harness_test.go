@@ -55,6 +55,12 @@ type (
 	answering time.Duration // how long a provider may take to answer
 )
 
+// do makes a call of the kernel itself as the operator, in an origin.
+func (s *system) do(origin string, request schema.Request) ([]byte, error) {
+	answer, err := s.kernel.Do(context.Background(), kernel.Own{Caller: kernel.Caller{Origin: origin}, Request: request})
+	return answer.Data, err
+}
+
 // start starts a kernel with one domain, which has all syscalls.
 func start(t tb, domain kernel.Domain) *system { return startWith(t, mount(domain)) }
 

@@ -38,35 +38,42 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	k.send(s)
 }
 
-// Do makes one call as the operator and waits for its answer as any client does: a command's effect is then on disk and
-// visible. It sees the stored data of origin; "" is the kernel's own origin. It returns the reply's data, which must not be
-// changed, or the *fault.Fault that a client would get.
-func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
-	return k.DoUntil(context.Background(), origin, request)
-}
-
-// DoUntil is Do for a caller that disconnects when ctx ends: a call that still waits then fails.
-func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Request) ([]byte, error) {
-	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	return k.callAndWait(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
-}
-
-// DoOwn is Do for a command of the kernel itself, which no client can name. cause and correlation are ids for its metadata.
-func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
-	data, _, err := k.Proved("", request, cause, correlation)
-	return data, err
-}
-
-// Proved is DoOwn in an origin ("": the kernel's own), and also returns the seq of the command's entry.
-func (k *Kernel) Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error) {
-	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin, Kernel: true}, request)
+// Do makes a call of the kernel itself and waits for its answer as any client does: a command's effect is then on disk and
+// visible. It returns the *fault.Fault that a client would get. When ctx ends, the caller disconnects: a call that still
+// waits fails, and its effect, if Run runs it, is cancelled. Do returns after Run has, which does not count towards the
+// caller's effects: who passes it limits their number.
+func (k *Kernel) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) {
+	call, err := k.ownCall(&own)
 	if err != nil {
-		return nil, 0, err
+		return kernel.Answer{}, err
 	}
-	call.Message.Meta.Causation, call.Message.Meta.Correlation = cause, correlation
-	a := k.answer(context.Background(), call, nil)
-	return a.data, a.seq, a.err
+	if own.Run == nil {
+		return k.answer(ctx, call, nil)
+	}
+	run := &ownRun{run: own.Run, done: make(chan struct{})}
+	defer run.wait()
+	return k.answer(ctx, call, run)
+}
+
+// ownCall returns the call of own, with its data encoded for the journal and a name for its connection.
+func (k *Kernel) ownCall(own *kernel.Own) (*kernel.Call, error) {
+	call := &kernel.Call{Caller: own.Caller, Message: own.Message}
+	if row := own.Request.Row; row != nil {
+		data, err := schema.Marshal(own.Request.Input)
+		if err != nil {
+			return nil, fmt.Errorf("call %s: %w", row.Type, err)
+		}
+		call.Message = schema.Message{Kind: row.Kind, Type: row.Type, Data: data}
+		call.Message.Meta.Causation, call.Message.Meta.Correlation = own.Causation, own.Correlation
+	}
+	if call.Caller.Conn == "" {
+		name := "kernel-"
+		if own.Run != nil {
+			name = "net-" // rules on past calls know the door of a connection by its name
+		}
+		call.Caller.Conn = name + strconv.FormatUint(k.own.Add(1), 10)
+	}
+	return call, nil
 }
 
 // Recorded returns the last entry of what all domains had published when it was called. All entries up to it are on disk.
@@ -81,77 +88,18 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 	return now.Head, nil
 }
 
-// Act makes a call of the kernel itself for the process pid, and runs run for its effect when the intent is on disk. The
-// effect does not count towards pid's effects: the caller limits their number. The end of ctx ends run. Act returns the
-// call's answer, after run has returned.
-func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run kernel.Runner) ([]byte, error) {
-	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
-	own := &ownRun{run: run, done: make(chan struct{})}
-	defer own.wait()
-	return k.callAndWait(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
-}
-
-// DoFor makes a command of the kernel itself for a caller, through the gate, as Act does for an effect. The name of the
-// connection must be unique.
-func (k *Kernel) DoFor(ctx context.Context, caller kernel.Caller, request schema.Request, cause, correlation string) ([]byte, error) {
-	caller.Kernel = true
-	call, err := callOf(caller, request)
-	if err != nil {
-		return nil, err
-	}
-	call.Message.Meta.Causation, call.Message.Meta.Correlation = cause, correlation
-	return k.make(ctx, call, nil)
-}
-
-// Call makes a call for a caller as its own connections do: through the gate, and journaled in the same way. The name of
-// the connection must be unique. It returns as Do does. When ctx ends, the caller disconnects.
-func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error) {
-	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
-}
-
-// CallProved is Call, and also returns the seq of the call's entry.
-func (k *Kernel) CallProved(ctx context.Context, caller kernel.Caller, message schema.Message) (data []byte, seq uint64, err error) {
-	a := k.answer(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
-	return a.data, a.seq, a.err
-}
-
-// callAndWait makes one call of the kernel itself and waits for its answer.
-func (k *Kernel) callAndWait(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
-	call, err := callOf(caller, request)
-	if err != nil {
-		return nil, err
-	}
-	return k.make(ctx, call, run)
-}
-
-// callOf returns the call of a request. It encodes the data for the journal.
-func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) {
-	row := request.Row
-	data, err := schema.Marshal(request.Input)
-	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", row.Type, err)
-	}
-	return &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, nil
-}
-
-// make makes a call, whose message gets an id.
-func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]byte, error) {
-	a := k.answer(ctx, made, run)
-	return a.data, a.err
-}
-
-// answer is make with the whole answer.
-func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) ownAnswer {
+// answer makes a call, whose message gets an id.
+func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) (kernel.Answer, error) {
 	call, caller := *made, made.Caller
 	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)
 	if k.readReferences(&call); call.Err != nil {
-		return ownAnswer{err: call.Err}
+		return kernel.Answer{}, call.Err
 	}
 	share := k.accounts.open(caller.PID)
 	defer share.close()
 	if !share.take(ctx, 0) {
-		return ownAnswer{err: errHungUp}
+		return kernel.Answer{}, errHungUp
 	}
 	waits, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
@@ -159,21 +107,22 @@ func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) own
 	f.domain, f.alone, f.account, f.ctx, f.run = way(&call), runsAlone(&call), share, waits, run
 	f.calls = append(f.calls, call)
 	domain := k.domains[f.domain]
-	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
+	own := &ownConnection{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
 	f.replyTo = k.spawn("connection/"+caller.Conn, own)
 	k.root.Send(domain, &f.batch)
 	select {
 	case a := <-own.answer:
-		return a
+		return a.Answer, a.err
 	case <-ctx.Done():
 	}
 	giveUp(errHungUp)
 	k.root.Send(domain, hangUp{caller.Conn})
-	return <-own.answer
+	a := <-own.answer
+	return a.Answer, a.err
 }
 
-// ownCall is the actor that receives the answer to a call of the kernel itself.
-type ownCall struct {
+// ownConnection is the actor that receives the answer to a call of the kernel itself.
+type ownConnection struct {
 	kernel *Kernel
 	domain *actor.PID
 	typ    string
@@ -182,13 +131,12 @@ type ownCall struct {
 }
 
 type ownAnswer struct {
-	data []byte
-	seq  uint64 // of its entry; 0: none
-	err  error
+	kernel.Answer
+	err error
 }
 
 // Receive handles the answer, or the death of an actor that should send it.
-func (o *ownCall) Receive(ctx actor.Context) {
+func (o *ownConnection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Watch(o.domain)
@@ -203,7 +151,7 @@ func (o *ownCall) Receive(ctx actor.Context) {
 	}
 }
 
-func (o *ownCall) answered(ctx actor.Context, b *batch) {
+func (o *ownConnection) answered(ctx actor.Context, b *batch) {
 	call := &b.calls[0]
 	if l := call.Lasting; l != nil && l.End != nil && call.Err == nil {
 		o.kernel.conclude(call, *l.End) // its connection ends here
@@ -211,12 +159,12 @@ func (o *ownCall) answered(ctx actor.Context, b *batch) {
 	if call.Err != nil {
 		o.reply(ctx, ownAnswer{err: call.Err})
 	} else {
-		o.reply(ctx, ownAnswer{data: call.Data, seq: call.Proof.Seq})
+		o.reply(ctx, ownAnswer{Answer: kernel.Answer{Data: call.Data, Seq: call.Proof.Seq}})
 	}
 	b.sender.(*frames).recycle()
 }
 
-func (o *ownCall) reply(ctx actor.Context, a ownAnswer) {
+func (o *ownConnection) reply(ctx actor.Context, a ownAnswer) {
 	if !o.done {
 		o.done = true
 		o.answer <- a
@@ -230,7 +178,7 @@ func (k *Kernel) Tick() int64 {
 	return k.clock.now()
 }
 
-// ownRun is the effect of an Act. A kernel that fails may answer before the effect has ended.
+// ownRun is the effect of an own call. A kernel that fails may answer before the effect has ended.
 type ownRun struct {
 	run  kernel.Runner
 	mu   sync.Mutex

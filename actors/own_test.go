@@ -21,7 +21,7 @@ func TestOwnCall(t *testing.T) {
 	t.Parallel()
 	books := newLibrary()
 	s := startWith(t, books.domains())
-	data, err := s.kernel.Do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
+	data, err := s.do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
 	if err != nil || string(data) != `1` {
 		t.Errorf("got %s, %v", data, err)
 	}
@@ -29,7 +29,7 @@ func TestOwnCall(t *testing.T) {
 	if len(entries) != 1 || !strings.HasPrefix(entries[0].conn, "kernel-") || entries[0].PID != 0 || entries[0].origin != "https://test.local/" {
 		t.Errorf("journaled: %+v", entries)
 	}
-	if _, err := s.kernel.Do("https://elsewhere.example/", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("2")})); err != nil {
+	if _, err := s.do("https://elsewhere.example/", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("2")})); err != nil {
 		t.Error(err)
 	}
 	if entries := s.entries(); len(entries) != 2 || entries[1].origin != "https://elsewhere.example/" || entries[1].conn == entries[0].conn {
@@ -45,7 +45,7 @@ func TestOwnCallThatFails(t *testing.T) {
 		return kernel.Result{}, true, fault.ResourceQuota.New("enough")
 	}
 	s := startWith(t, books.domains())
-	_, err := s.kernel.Do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
+	_, err := s.do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
 	if shown, ok := errors.AsType[*fault.Fault](err); !ok || shown.Kind != fault.QuotaExceeded || shown.Message != "enough" {
 		t.Errorf("got %v", err)
 	}
@@ -59,14 +59,14 @@ func TestOwnCallHangsUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		begun := time.Now()
-		_, err := s.kernel.DoUntil(ctx, "", schema.IPCReceive.With(&schema.ReceiveInput{WaitMS: new(int64(60000))}))
+		_, err := s.kernel.Do(ctx, kernel.Own{Request: schema.IPCReceive.With(&schema.ReceiveInput{WaitMS: new(int64(60000))})})
 		if waited := time.Since(begun); !errors.Is(err, fault.Unavailable) || waited != time.Second {
 			t.Errorf("after %s: %v", waited, err)
 		}
 		if entries := s.entries(); len(entries) != 1 || entries[0].Type != "Ipc.Receive" {
 			t.Errorf("journaled: %+v", entries)
 		}
-		if _, err := s.kernel.DoUntil(ctx, "", schema.IPCReceive.With(&schema.ReceiveInput{WaitMS: new(int64(60000))})); !errors.Is(err, fault.Unavailable) {
+		if _, err := s.kernel.Do(ctx, kernel.Own{Request: schema.IPCReceive.With(&schema.ReceiveInput{WaitMS: new(int64(60000))})}); !errors.Is(err, fault.Unavailable) {
 			t.Errorf("after the end of its context: %v", err)
 		}
 	})
@@ -78,7 +78,7 @@ func TestOwnCallOfADeadDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, newFake())
 		for _, what := range []string{"die", "and again"} {
-			if data, err := s.kernel.Do("", schema.SyscallEcho.With(&schema.EchoInput{Message: what})); !errors.Is(err, fault.KernelInterrupted) {
+			if data, err := s.do("", schema.SyscallEcho.With(&schema.EchoInput{Message: what})); !errors.Is(err, fault.KernelInterrupted) {
 				t.Errorf("%s: %s, %v", what, data, err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestOwnCallEndsItsConnection(t *testing.T) {
 			return kernel.Result{Data: []byte("[]"), Lasting: &kernel.Lasting{End: &end}}, true, nil
 		}
 		s := startWith(t, books.domains())
-		if _, err := s.kernel.Do("", schema.IPCReceive.With(&schema.ReceiveInput{})); err != nil {
+		if _, err := s.do("", schema.IPCReceive.With(&schema.ReceiveInput{})); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -109,8 +109,8 @@ func TestOwnCallEndsItsConnection(t *testing.T) {
 	})
 }
 
-// TestAct shows that a call for an agent runs its effect when its intent is on disk, and returns the outcome of the effect.
-func TestAct(t *testing.T) {
+// TestOwnEffect shows that a call for an agent runs its effect when its intent is on disk, and returns the outcome of the effect.
+func TestOwnEffect(t *testing.T) {
 	t.Parallel()
 	host := func(host string) *schema.NetConnectInput { return &schema.NetConnectInput{Host: host, Port: 443} }
 	tests := []struct {
@@ -147,12 +147,15 @@ func TestAct(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				var before []string
-				data, err := s.kernel.Act(ctx, 7, schema.NetConnect.With(host(test.host)), func(ctx context.Context, job *kernel.Job) ([]byte, error) {
-					before = s.types()
-					return test.run(ctx, job)
+				answer, err := s.kernel.Do(ctx, kernel.Own{
+					Caller: kernel.Caller{PID: 7, Kernel: true, Via: "channel"}, Request: schema.NetConnect.With(host(test.host)),
+					Run: func(ctx context.Context, job *kernel.Job) ([]byte, error) {
+						before = s.types()
+						return test.run(ctx, job)
+					},
 				})
-				if string(data) != test.want || !errors.Is(err, test.err) {
-					t.Errorf("got %s, %v", data, err)
+				if string(answer.Data) != test.want || !errors.Is(err, test.err) {
+					t.Errorf("got %s, %v", answer.Data, err)
 				}
 				if got := s.types(); !slices.Equal(got, test.entries) || !slices.Equal(before, test.entries[:min(1, len(got))]) {
 					t.Errorf("journaled: %v, before the effect %v", got, before)
@@ -193,7 +196,7 @@ func TestNote(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, newLibrary().domains())
 	s.kernel.Note(schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}))
-	if _, err := s.kernel.Do("", schema.CapabilityGrant.With(&schema.GrantInput{PID: 1, AllowedSyscalls: []string{"*"}})); err != nil {
+	if _, err := s.do("", schema.CapabilityGrant.With(&schema.GrantInput{PID: 1, AllowedSyscalls: []string{"*"}})); err != nil {
 		t.Fatal(err)
 	}
 	entries := s.entries()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -132,6 +133,6 @@ func (s *snapshotting) tellPaused() {
 // Vouch journals that a line of the journal is rewritten, and returns the entry, which is on disk. lost reports whether it
 // may be on disk despite an error.
 func (k *Kernel) Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error) {
-	_, seq, err = k.Proved("", schema.AuditRedacted.With(in), "", "")
-	return seq, errors.Is(err, fault.JournalLost), err
+	answer, err := k.Do(context.Background(), kernel.Own{Caller: kernel.Caller{Kernel: true}, Request: schema.AuditRedacted.With(in)})
+	return answer.Seq, errors.Is(err, fault.JournalLost), err
 }

@@ -360,7 +360,7 @@ func (d *Daemon) Reload() {
 }
 
 func (d *Daemon) reloadPolicy(ctx context.Context) {
-	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
+	if _, err := d.kernel.Do(ctx, kernel.Own{Request: schema.PolicyReload.With(&schema.PolicyReloadInput{})}); err != nil {
 		d.log.Error("the policy is unchanged", "error", err)
 	}
 }

@@ -53,14 +53,18 @@ func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Mem
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
-		Vault:   vault.Vault{Key: s.Seal, Do: func(ctx context.Context, r schema.Request) ([]byte, error) { return k.DoUntil(ctx, "", r) }},
+		Vault:   vault.Vault{Key: s.Seal, Kernel: k},
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
 		Egress: egress.Config{
 			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Prices: prices(cfg.Prices),
 			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
 			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
-				return k.Act(ctx, pid, request, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
+				answer, err := k.Do(ctx, kernel.Own{
+					Caller: kernel.Caller{PID: pid, Kernel: true, Via: "channel"}, Request: request,
+					Run: func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) },
+				})
+				return answer.Data, err
 			},
 		},
 	}

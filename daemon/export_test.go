@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -39,7 +40,10 @@ func (d *Daemon) OnMachine(id string) {
 }
 
 // Do makes a call as the operator.
-func (d *Daemon) Do(request schema.Request) ([]byte, error) { return d.kernel.Do("", request) }
+func (d *Daemon) Do(request schema.Request) ([]byte, error) {
+	answer, err := d.kernel.Do(context.Background(), kernel.Own{Request: request})
+	return answer.Data, err
+}
 
 // ServeNetwork serves an agent's sockets.
 func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {

@@ -26,8 +26,8 @@ import (
 // made; it wraps ErrRunning if a daemon runs. With authorized keys it fails (401).
 func Once(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, call *schema.CallInput) (data []byte, err error) {
 	err = alone(ctx, args, getenv, stderr, func(d *Daemon) error {
-		var err error
-		data, err = d.kernel.DoUntil(ctx, "", schema.SyscallCall.With(call))
+		answer, err := d.kernel.Do(ctx, kernel.Own{Request: schema.SyscallCall.With(call)})
+		data = answer.Data
 		return err
 	})
 	return data, err

@@ -78,6 +78,22 @@ type Call struct {
 	entry Entry   // for its handler's apply
 }
 
+// Own is a call that the kernel makes itself. It passes the gate and is journaled as a connection's call is.
+type Own struct {
+	Caller  Caller         // the zero Caller is the operator in the kernel's origin; Conn must be unique, and is chosen if it is empty
+	Request schema.Request // what is called
+	Message schema.Message // in place of Request: what a client would send
+	Run     Runner         // for the effect of the call, in place of its row's runner; nil: that one
+
+	Causation, Correlation string // for the metadata of Request
+}
+
+// Answer is what an own call is answered.
+type Answer struct {
+	Data []byte // must not be changed
+	Seq  uint64 // of the call's entry; 0: it has none
+}
+
 // StepOf returns the call of a command that the kernel makes because of cause: with an id of its own, made at now, its data
 // encoded for the journal.
 func StepOf(cause *Call, step schema.Request, data []byte, id string, now time.Time) Call {

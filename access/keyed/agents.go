@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,9 +21,7 @@ import (
 // agents are the processes of agents' keys: each key has one, spawned at its first login and used
 // again at each later one, as long as it lives.
 type agents struct {
-	kernel interface {
-		Do(origin string, request schema.Request) ([]byte, error)
-	}
+	kernel    Doer
 	processes kernel.Processes
 	tokens    kernel.Tokens
 	pools     []string // that exist
@@ -78,7 +77,9 @@ func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 		// A process cannot change its name or origin, and what it holds must not pass to another
 		// agent.
 		reason := "its key is another agent's now"
-		if _, err := a.kernel.Do("", schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: agent.pid, Reason: &reason})); err != nil {
+		if _, err := a.kernel.Do(context.Background(), kernel.Own{
+			Request: schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: agent.pid, Reason: &reason}),
+		}); err != nil {
 			return 0, fmt.Errorf("end agent of a key: %w", err)
 		}
 		ok = false
@@ -145,15 +146,16 @@ func (a *agents) check(key *access.AuthorizedKey) *fault.Fault {
 // spawn makes the process of a key, as the operator.
 func (a *agents) spawn(key *access.AuthorizedKey) (int64, error) {
 	intent := a.intent + key.Key.Fingerprint()
-	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
+	spawn := schema.SyscallSpawn.With(&schema.SpawnInput{
 		ChildAgentID: agentID(key),
 		Intent:       &intent,
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas},
-	}))
+	})
+	answer, err := a.kernel.Do(context.Background(), kernel.Own{Caller: kernel.Caller{Origin: a.originOf(key)}, Request: spawn})
 	if err != nil {
 		return 0, err
 	}
-	out, err := schema.SyscallSpawn.Decode(data)
+	out, err := schema.SyscallSpawn.Decode(answer.Data)
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +186,7 @@ func (a *agents) renew(agent keyAgent, key *access.AuthorizedKey) error {
 			return nil
 		}
 	}
-	_, err := a.kernel.Do("", schema.CapabilityGrant.With(grant))
+	_, err := a.kernel.Do(context.Background(), kernel.Own{Request: schema.CapabilityGrant.With(grant)})
 	return err
 }
 

@@ -16,14 +16,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
+// Doer makes calls of the kernel itself.
+type Doer interface {
+	Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
+}
+
 // Options are what signature mode needs of a kernel.
 type Options struct {
 	Keys string         // path of authorized_keys
 	Host *access.Signer // proves the kernel to clients
 
-	Kernel interface {
-		Do(origin string, request schema.Request) ([]byte, error)
-	} // makes calls as the operator
+	Kernel    Doer
 	Processes kernel.Processes
 	Tokens    kernel.Tokens
 	Living    func(func(*schema.Descriptor)) // visits the living processes; called by New only

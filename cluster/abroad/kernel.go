@@ -17,9 +17,7 @@ import (
 
 // Shell is what the running kernel does for other kernels.
 type Shell interface {
-	DoFor(ctx context.Context, caller kernel.Caller, request schema.Request, cause, correlation string) ([]byte, error)
-	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
-	CallProved(ctx context.Context, caller kernel.Caller, message schema.Message) (data []byte, seq uint64, err error)
+	Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
 	EndIntent(intent uint64, data []byte, failed *fault.Fault)
 	Note(step schema.Request)
 	Tick() int64
@@ -40,11 +38,13 @@ func (k *Kernel) Accept(ctx context.Context, from *cluster.Requester, in *schema
 	if err != nil {
 		return nil, err
 	}
-	data, err := k.DoFor(ctx, k.caller(from, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
+	caller := k.caller(from, pid)
+	caller.Kernel = true // no client can name the command
+	answer, err := k.Do(ctx, kernel.Own{Caller: caller, Request: schema.IPCAccept.With(in), Causation: in.Causation, Correlation: in.Correlation})
 	if err != nil {
 		return nil, err
 	}
-	out, invalid := schema.IPCAccept.Output().Decode(data)
+	out, invalid := schema.IPCAccept.Output().Decode(answer.Data)
 	if invalid != nil {
 		return nil, invalid
 	}
@@ -73,7 +73,8 @@ func (k *Kernel) Run(ctx context.Context, from *cluster.Requester, instance stri
 	if err != nil {
 		return nil, err
 	}
-	return k.Call(ctx, k.caller(from, pid), message)
+	answer, err := k.Do(ctx, kernel.Own{Caller: k.caller(from, pid), Message: message})
+	return answer.Data, err
 }
 
 // spawn returns the data of a spawn for the process of another kernel. Of a default grant, only what that process may do is
@@ -106,7 +107,8 @@ func (k *Kernel) Ask(ctx context.Context, from *cluster.Requester, typ string, d
 		}
 		caller.PID = pid
 	}
-	return k.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
+	answer, err := k.Do(ctx, kernel.Own{Caller: caller, Message: schema.Message{Kind: schema.KindQuery, Type: typ, Data: data}})
+	return answer.Data, answer.Seq, err
 }
 
 // caller returns a requester as the caller of a call as a process. Its key is the one that signed: that of a standby, if a

@@ -30,10 +30,8 @@ const pause = time.Second
 
 // Kernel makes the calls.
 type Kernel interface {
-	// DoOwn makes a command of the kernel, with the message that is its cause, and returns once it is on disk.
-	DoOwn(request schema.Request, cause, correlation string) ([]byte, error)
-	// Call makes a call for caller, as one of its connections does. The end of ctx has the effect of a disconnect.
-	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
+	// Do returns when the call is answered, a command on disk. The end of ctx has the effect of a disconnect.
+	Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
 }
 
 // Runner makes the calls.
@@ -167,7 +165,7 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 		return r.over(ctx, &j, nil, fault.JobNoProcess.New("pid %d, which started %s, has ended", j.PID, j.Label()))
 	}
 	if j.Status == schema.JobPending {
-		switch _, err := r.Kernel.DoOwn(schema.JobBegin.With(&schema.JobBeginInput{JobID: j.Label()}), j.Message, j.Correlation); {
+		switch err := r.note(&j, schema.JobBegin.With(&schema.JobBeginInput{JobID: j.Label()})); {
 		case errors.Is(err, fault.JobNotFound): // it was cancelled
 			return nil
 		case err != nil:
@@ -182,7 +180,8 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 	limited, stop := context.WithTimeout(ctx, time.Duration(j.Timeout)*time.Millisecond)
 	defer stop()
 	caller := kernel.Caller{PID: j.PID, Via: "job", Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
-	data, failed := r.Kernel.Call(limited, caller, message)
+	answer, failed := r.Kernel.Do(limited, kernel.Own{Caller: caller, Message: message})
+	data := answer.Data
 	switch {
 	case ctx.Err() != nil: // cancelled, or the kernel ends
 		return nil
@@ -192,6 +191,14 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 		failed = fault.JobLongResult.New("%s was done, and answered %d bytes: a job keeps %d at most", j.Name, len(data), job.MaxResult)
 	}
 	return r.over(ctx, &j, redacted(&message, data), failed)
+}
+
+// note journals a command of the kernel about a job; it is on disk when note returns, also if the job was cancelled meanwhile.
+func (r *Runner) note(j *job.Job, command schema.Request) error {
+	_, err := r.Kernel.Do(context.Background(), kernel.Own{
+		Caller: kernel.Caller{Kernel: true}, Request: command, Causation: j.Message, Correlation: j.Correlation,
+	})
+	return err
 }
 
 // redacted returns a result as the journal may store it.
@@ -210,7 +217,7 @@ func (r *Runner) over(ctx context.Context, j *job.Job, data []byte, failed error
 	}
 	end := schema.JobEnd.With(&schema.JobEndInput{JobID: j.Label(), Run: j.Runs, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)})
 	for {
-		_, err := r.Kernel.DoOwn(end, j.Message, j.Correlation)
+		err := r.note(j, end)
 		if err == nil {
 			return nil
 		}

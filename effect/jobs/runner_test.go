@@ -33,7 +33,16 @@ type shell struct {
 	refuses int // number of the kernel's own commands that fail, as on a full disk
 }
 
-func (s *shell) DoOwn(request schema.Request, _, _ string) ([]byte, error) {
+func (s *shell) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) {
+	if own.Request.Row == nil {
+		data, err := s.call(ctx, own.Caller, own.Message)
+		return kernel.Answer{Data: data}, err
+	}
+	data, err := s.command(own.Request)
+	return kernel.Answer{Data: data}, err
+}
+
+func (s *shell) command(request schema.Request) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuses > 0 {
@@ -45,10 +54,6 @@ func (s *shell) DoOwn(request schema.Request, _, _ string) ([]byte, error) {
 		return nil, err
 	}
 	return s.apply(kernel.Operator, request.Row.Type, string(data))
-}
-
-func (s *shell) Call(ctx context.Context, caller kernel.Caller, m schema.Message) ([]byte, error) {
-	return s.call(ctx, caller, m)
 }
 
 func (s *shell) apply(pid int64, typ, data string) ([]byte, error) {

@@ -138,8 +138,9 @@ func (a *attempt) call(ctx context.Context, in *schema.CallInput, cause string) 
 	}
 	a.calls++ // each call has a connection of its own: that of the last call may not have ended yet
 	caller := kernel.Caller{PID: kernel.Operator, Conn: "undo-" + a.job.ID + "." + strconv.Itoa(a.calls), Origin: a.entry.Origin}
-	return a.Kernel.Call(ctx, caller, schema.Message{
+	answer, err := a.Kernel.Do(ctx, kernel.Own{Caller: caller, Message: schema.Message{
 		Kind: schema.KindCommand, Type: schema.CallType, Data: data,
 		Meta: schema.Metadata{Causation: cause, Correlation: a.entry.Message.Meta.Correlation},
-	})
+	}})
+	return answer.Data, err
 }

@@ -41,11 +41,8 @@ type Moment struct {
 
 // Kernel is the kernel that makes the commands of an undo.
 type Kernel interface {
-	// Proved makes a command of the kernel in an origin, with the message that is its cause, and returns its answer and
-	// its entry once it is on disk.
-	Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error)
-	// Call makes a call for a caller as its own connections do.
-	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
+	// Do returns when a command is on disk.
+	Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
 }
 
 // Runner runs undos, one at a time, so that the second of two for one entry sees the effect of the first.
@@ -152,15 +149,18 @@ func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
 		p.since = since[p.domain]
 		p.undoes.Since = &p.since
 	}
-	answer, seq, err := a.Kernel.Proved(a.entry.Origin, p.step, a.entry.Message.Meta.ID, a.entry.Message.Meta.Correlation)
+	answer, err := a.Kernel.Do(context.Background(), kernel.Own{
+		Caller: kernel.Caller{Origin: a.entry.Origin, Kernel: true}, Request: p.step,
+		Causation: a.entry.Message.Meta.ID, Correlation: a.entry.Message.Meta.Correlation,
+	})
 	if p.touches != nil && (errors.Is(err, fault.MemoryChanged) || errors.Is(err, fault.UndoOvertaken)) {
 		return out, fmt.Errorf("%w: %w", errMeanwhile, err)
 	}
 	if err != nil {
 		return out, err
 	}
-	if a.out.By = int64(seq); p.answered != nil {
-		p.answered(answer)
+	if a.out.By = int64(answer.Seq); p.answered != nil {
+		p.answered(answer.Data)
 	}
 	return a.out, nil
 }

@@ -5,22 +5,25 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // Vault has the secrets in the memory of the kernel's own origin, sealed with its key.
 type Vault struct {
-	Key *Key
-	Do  func(ctx context.Context, request schema.Request) ([]byte, error) // makes a call as the operator
+	Key    *Key
+	Kernel interface {
+		Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
+	}
 }
 
 // Open opens the secret that is stored under a key: a text without control characters.
 func (v *Vault) Open(ctx context.Context, key string) (string, error) {
-	data, err := v.Do(ctx, schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
+	stored, err := v.Kernel.Do(ctx, kernel.Own{Request: schema.MemoryGet.With(&schema.MemoryGetInput{Key: key})})
 	if err != nil {
 		return "", err
 	}
-	sealed, invalid := schema.TypeOf[string]().Decode(data)
+	sealed, invalid := schema.TypeOf[string]().Decode(stored.Data)
 	if invalid != nil {
 		return "", invalid
 	}
@@ -45,7 +48,7 @@ func (v *Vault) Open(ctx context.Context, key string) (string, error) {
 
 // Replace stores next under a key, unless the stored secret is no longer before.
 func (v *Vault) Replace(ctx context.Context, key, before, next string) error {
-	data, err := v.Do(ctx, schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
+	stored, err := v.Kernel.Do(ctx, kernel.Own{Request: schema.MemoryGet.With(&schema.MemoryGetInput{Key: key})})
 	if err != nil {
 		return err
 	}
@@ -64,8 +67,8 @@ func (v *Vault) Replace(ctx context.Context, key, before, next string) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.Do(ctx, schema.MemoryCompareAndSet.With(&schema.MemoryCompareAndSetInput{
-		MemorySetInput: schema.MemorySetInput{Key: key, Value: value}, Expected: data,
-	}))
+	_, err = v.Kernel.Do(ctx, kernel.Own{Request: schema.MemoryCompareAndSet.With(&schema.MemoryCompareAndSetInput{
+		MemorySetInput: schema.MemorySetInput{Key: key, Value: value}, Expected: stored.Data,
+	})})
 	return err
 }

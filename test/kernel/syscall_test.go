@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -309,12 +311,15 @@ func TestOriginIsInherited(t *testing.T) {
 	p := assemble(t)
 	operator := p.connect(0)
 	spawn := func(origin string) int64 {
-		data, err := p.kernel.Do(origin, schema.SyscallSpawn.With(&schema.SpawnInput{ChildAgentID: "a", Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"*"}}}))
+		answer, err := p.kernel.Do(context.Background(), kernel.Own{
+			Caller:  kernel.Caller{Origin: origin},
+			Request: schema.SyscallSpawn.With(&schema.SpawnInput{ChildAgentID: "a", Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"*"}}}),
+		})
 		var out struct {
 			PID int64 `json:"child_pid"`
 		}
 		if err == nil {
-			err = json.Unmarshal(data, &out)
+			err = json.Unmarshal(answer.Data, &out)
 		}
 		testkit.Must(t, err)
 		return out.PID
