@@ -227,7 +227,7 @@ func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 		if err != nil || out.Allowed {
 			return err
 		}
-		return exitStatus(exitOf(fault.ID(out.Error).New("%s", out.Reason)))
+		return exitStatus(fault.ID(out.Error).Exit())
 	})
 }
 

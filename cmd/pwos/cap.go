@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -100,7 +101,7 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 			return err
 		}
 		if !out.Allowed {
-			return exitStatus(exitDenied) // the printed answer has the reason
+			return exitStatus(fault.ExitDenied) // the printed answer has the reason
 		}
 		return nil
 	})

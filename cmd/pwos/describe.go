@@ -24,7 +24,8 @@ If stdout is no terminal, each syscall is a line of JSON with the JSON Schemas o
 its data and of its answer.
 
 With --errors it lists the ids of errors instead, without asking a kernel: their
-codes in both dialects, their meaning, and the fix. With an ID it shows that one.`,
+codes in both dialects, the exit status of a verb that ends with it, their meaning,
+and the fix. With an ID it shows that one.`,
 		Example: `  pwos describe
   pwos describe Syscall.Ping
   pwos describe --json Syscall.Ping
@@ -55,11 +56,11 @@ func (a *app) describeErrors(ids []string) error {
 		}
 		entries = []fault.Entry{one}
 	}
-	l := a.listing("id", "code", "event code", "meaning", "fix")
+	l := a.listing("id", "code", "event code", "exit", "meaning", "fix")
 	for _, e := range entries {
 		o := view.Object(nil).Text("id", string(e.ID)).Integer("code", int64(e.Kind.Status())).Text("event_code", e.Kind.Word()).
-			Text("meaning", e.Meaning).Text("fix", e.Fix)
-		if err := l.add(o.Close(), string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), e.Meaning, e.Fix); err != nil {
+			Integer("exit", int64(e.ID.Exit())).Text("meaning", e.Meaning).Text("fix", e.Fix)
+		if err := l.add(o.Close(), string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), strconv.Itoa(e.ID.Exit()), e.Meaning, e.Fix); err != nil {
 			return err
 		}
 	}

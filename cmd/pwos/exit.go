@@ -13,19 +13,9 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// Exit statuses (PROTOCOL 8 and 12).
+// Exit statuses that no fault has (PROTOCOL 8). Those of faults are in schema/fault.
 const (
 	exitOK          = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitDenied      = 3
-	exitNotFound    = 4
-	exitQuota       = 5
-	exitUnreachable = 6
-	exitTimeout     = 7
-	exitConflict    = 8
-	exitPending     = 9
-	exitIntegrity   = 10
 	exitInterrupted = 130
 )
 
@@ -69,18 +59,7 @@ func (a *app) report(err error, interrupted bool) int {
 	return code
 }
 
-// exits maps the client's faults to exit statuses. All other faults have the exit status of their kind.
-var exits = map[fault.ID]int{
-	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
-	fault.SealSilent:        exitTimeout,
-	fault.ClusterKernelAway: exitUnreachable, fault.ClusterUnanswered: exitTimeout,
-	fault.DaemonNotRunning:  exitUnreachable,
-	fault.DaemonUnreachable: exitUnreachable,
-	fault.DaemonLaunch:      exitUnreachable,
-	fault.DaemonHungUp:      exitUnreachable,
-	fault.ProcessNotStarted: exitNotStarted,
-}
-
+// status returns the exit status of a verb that ended with err.
 func status(err error, interrupted bool) int {
 	var handedOn exitStatus
 	switch {
@@ -89,41 +68,22 @@ func status(err error, interrupted bool) int {
 	case interrupted:
 		return exitInterrupted
 	case errors.Is(err, fault.CallTimeout):
-		return exitTimeout
+		return fault.ExitUnknown
 	case errors.Is(err, fault.UsageInvalid):
-		return exitUsage
+		return fault.ExitUsage
 	case errors.As(err, &handedOn):
 		return int(handedOn)
 	}
 	failure, ok := errors.AsType[*fault.Fault](err)
 	switch {
 	case ok:
-		return exitOf(failure)
+		return failure.Exit()
 	case errors.Is(err, fault.StateDamaged):
-		return exitIntegrity
+		return fault.ExitIntegrity
 	case errors.Is(err, syscall.EPIPE): // the reader of stdout has closed it
 		return exitOK
 	}
-	return exitError
-}
-
-func exitOf(failure *fault.Fault) int {
-	if code, ok := exits[failure.ID]; ok {
-		return code
-	}
-	switch failure.Kind {
-	case fault.Unauthenticated, fault.Forbidden:
-		return exitDenied
-	case fault.NotFound, fault.UnknownSyscall:
-		return exitNotFound
-	case fault.QuotaExceeded:
-		return exitQuota
-	case fault.Conflict:
-		return exitConflict
-	case fault.Pending:
-		return exitPending
-	}
-	return exitError
+	return fault.ExitError
 }
 
 // unanswered returns a text that names the kernel that did not answer in time; "" if err names it or is another error.

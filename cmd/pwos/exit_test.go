@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -38,7 +39,12 @@ func TestStatus(t *testing.T) {
 		{"the kernel's 409", kernelError(409), false, 8},
 		{"the kernel's 422", kernelError(422), false, 1},
 		{"the kernel's 500", kernelError(500), false, 1},
-		{"the kernel's 504", kernelError(504), false, 1},
+		{"the kernel's 504", kernelError(504), false, 7},
+		{"the kernel's 410", kernelError(410), false, 8},
+		{"the kernel's cluster.away", client.AsAnswered(fault.ClusterAway.New("no majority")), false, 6},
+		{"the kernel's unknown outcome", client.AsAnswered(fault.ClusterUnknown.New("may be lost")), false, 7},
+		{"undelivered", fault.ExportUndelivered.New("no receiver"), false, 7},
+		{"a kernel that did not answer, among others", errors.Join(nil, fault.ClusterKernelAway.New("away")), false, 6},
 		{"anything else", io.ErrUnexpectedEOF, false, 1},
 		{"wrong usage", pwos.Usage(io.EOF), false, 2},
 		{"not authenticated", kernelError(401), false, 3},

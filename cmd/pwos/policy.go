@@ -224,7 +224,7 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 	switch {
 	case wrong > 0:
 		a.say("the policy is not valid")
-		return nil, exitStatus(exitUsage)
+		return nil, exitStatus(fault.ExitUsage)
 	case len(files) == 0:
 		a.say("there is no policy: neither policy.cedar nor policy.d/*.cedar exists")
 		return nil, nil

@@ -92,9 +92,11 @@ With piped input and no verb it streams: stdin to the kernel, answers to stdout.
 At a terminal and with no verb, it shows where the kernel is and what to try next.
 
 Exit status: 0 success, 1 an error, 2 wrong usage, 3 denied or not
-admitted, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 8 conflict with the present state, 9 waits for approval, 10 the journal or a sealed
-value is damaged or altered, 130 interrupted. "pwos run" exits with the status of its program.`,
+admitted, 4 not found, 5 quota exceeded, 6 no kernel, or not the other one that was asked,
+could be reached or started: nothing was done, 7 timed out, or it is not known whether it was
+done, 8 conflict with the present state, 9 waits for approval, 10 the journal or a sealed
+value is damaged or altered, 130 interrupted. "pwos describe --errors" has that of each error.
+"pwos run" exits with the status of its program.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe

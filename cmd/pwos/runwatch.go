@@ -31,7 +31,7 @@ func ended(d schema.Descriptor) error {
 	case end.Signal != nil:
 		return exitStatus(128 + *end.Signal)
 	case end.Code == nil:
-		return exitStatus(exitError)
+		return exitStatus(fault.ExitError)
 	case *end.Code != 0:
 		return exitStatus(*end.Code)
 	}
@@ -186,9 +186,6 @@ func resources(ctx context.Context, c *client.Client) (map[string]float64, error
 func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descriptor, error) {
 	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
 }
-
-// exitNotStarted is the exit status for a program that could not be started, as in shells.
-const exitNotStarted = 127
 
 // run starts the agent of j. Without --detach, it returns after the agent's end.
 func (a *app) run(ctx context.Context, j *job) error {

@@ -52,13 +52,13 @@ func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 	}
 	kind := fault.Internal
 	switch status(err, false) {
-	case exitTimeout:
+	case fault.ExitUnknown:
 		kind = fault.Timeout
-	case exitDenied:
+	case fault.ExitDenied:
 		kind = fault.Unauthenticated
-	case exitUnreachable:
+	case fault.ExitUnreachable:
 		kind = fault.Unavailable
-	case exitError:
+	case fault.ExitError:
 		if own, ok := errors.AsType[*fault.Fault](err); ok {
 			return own
 		}

@@ -190,9 +190,13 @@ func TestDocs(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("# Errors\n\nEvery error has an id, in `metadata.error` of its answer, that never changes. Its message may. Programs decide by the id or the\n" +
-		"code. `pwos describe --errors` prints this list, which `go test ./schema/fault -update` writes.\n\n| id | OsMessage | OsEvent | meaning | what to do |\n|---|---|---|---|---|\n")
+		"code. `pwos describe --errors` prints this list, which `go test ./schema/fault -update` writes.\n\n" +
+		"`exit` is the exit status of a verb that ends with the error: 1 it failed, 2 wrong usage, 3 denied, 4 not found, 5 over a quota,\n" +
+		"6 the kernel, or another one that was asked, cannot be reached and nothing was done, 7 timed out or the outcome is unknown,\n" +
+		"8 conflict, 9 it waits for an approval, 10 an integrity check failed, 127 the program could not be started. The streaming client\n" +
+		"ends with 1 if any error passed.\n\n| id | OsMessage | OsEvent | exit | meaning | what to do |\n|---|---|---|---|---|---|\n")
 	for _, e := range fault.Catalogue() {
-		fmt.Fprintf(&b, "| `%s` | %d | `%s` | %s | %s |\n", e.ID, e.Kind.Status(), e.Kind.Word(), e.Meaning, e.Fix)
+		fmt.Fprintf(&b, "| `%s` | %d | `%s` | %d | %s | %s |\n", e.ID, e.Kind.Status(), e.Kind.Word(), e.ID.Exit(), e.Meaning, e.Fix)
 	}
 	const path = "../../docs/errors.md"
 	if *update {

@@ -32,29 +32,30 @@ const (
 	Pending                     // waits for an approval
 )
 
-// kinds has the codes of each kind: the HTTP status of OsMessage and the word of OsEvent.
+// kinds has the codes of each kind: the HTTP status of OsMessage, the word of OsEvent, and the exit status of a command.
 var kinds = [...]struct {
 	status int
 	word   string
+	exit   int
 	name   string
 }{
-	Internal:        {500, "INTERNAL_ERROR", "internal error"},
-	InvalidJSON:     {400, "INVALID_JSON", "invalid JSON"},
-	SchemaViolation: {422, "SCHEMA_VIOLATION", "schema violation"},
-	LineTooLong:     {413, "LINE_TOO_LONG", "line too long"},
-	UnknownSyscall:  {404, "NOT_FOUND", "unknown syscall"},
-	InvalidInput:    {422, "INVALID_INPUT", "invalid input"},
-	NotFound:        {404, "NOT_FOUND", "not found"},
-	Unauthenticated: {401, "UNAUTHORIZED", "not authenticated"},
-	Forbidden:       {403, "UNAUTHORIZED", "forbidden"},
-	Ended:           {410, "CONFLICT", "process ended"},
-	Conflict:        {409, "CONFLICT", "conflict"},
-	QuotaExceeded:   {429, "QUOTA_EXCEEDED", "quota exceeded"},
-	Upstream:        {502, "INTERNAL_ERROR", "upstream failed"},
-	Timeout:         {504, "TIMEOUT", "timed out"},
-	Unavailable:     {503, "UNAVAILABLE", "unavailable"},
-	Insufficient:    {507, "INSUFFICIENT_RESOURCES", "insufficient resources"},
-	Pending:         {425, "APPROVAL_PENDING", "approval pending"},
+	Internal:        {500, "INTERNAL_ERROR", ExitError, "internal error"},
+	InvalidJSON:     {400, "INVALID_JSON", ExitError, "invalid JSON"},
+	SchemaViolation: {422, "SCHEMA_VIOLATION", ExitError, "schema violation"},
+	LineTooLong:     {413, "LINE_TOO_LONG", ExitError, "line too long"},
+	UnknownSyscall:  {404, "NOT_FOUND", ExitNotFound, "unknown syscall"},
+	InvalidInput:    {422, "INVALID_INPUT", ExitError, "invalid input"},
+	NotFound:        {404, "NOT_FOUND", ExitNotFound, "not found"},
+	Unauthenticated: {401, "UNAUTHORIZED", ExitDenied, "not authenticated"},
+	Forbidden:       {403, "UNAUTHORIZED", ExitDenied, "forbidden"},
+	Ended:           {410, "CONFLICT", ExitConflict, "process ended"},
+	Conflict:        {409, "CONFLICT", ExitConflict, "conflict"},
+	QuotaExceeded:   {429, "QUOTA_EXCEEDED", ExitQuota, "quota exceeded"},
+	Upstream:        {502, "INTERNAL_ERROR", ExitError, "upstream failed"},
+	Timeout:         {504, "TIMEOUT", ExitUnknown, "timed out"},
+	Unavailable:     {503, "UNAVAILABLE", ExitError, "unavailable"},
+	Insufficient:    {507, "INSUFFICIENT_RESOURCES", ExitError, "insufficient resources"},
+	Pending:         {425, "APPROVAL_PENDING", ExitPending, "approval pending"},
 }
 
 // Error returns the name of the kind.
