@@ -206,6 +206,9 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 			continue
 		}
 		delete(m.alive, pid)
+		if !m.ending {
+			m.kernel.tasks.Go(func() { m.kernel.hosting.Ended(pid) })
+		}
 		m.answerHalt(ctx, pid)
 		if !m.over[pid] {
 			m.panicked(ctx, pid)

@@ -39,6 +39,8 @@ type Hosting struct {
 	// Forget is called after many agents have ended, to remove the directories of forgotten processes. Two calls may
 	// overlap. It may be nil.
 	Forget func()
+	// Ended is called when the program of a process has ended for good, with its PID. It may be nil.
+	Ended func(pid int64)
 	// Confine adds to a program's command what the kernel's directories and settings require, and its secrets. It may be
 	// nil.
 	Confine func(*host.Command, *schema.Program) error
@@ -61,6 +63,9 @@ func newSharedHost(h Hosting) *sharedHost {
 	}
 	if h.Forget == nil {
 		h.Forget = func() {}
+	}
+	if h.Ended == nil {
+		h.Ended = func(int64) {}
 	}
 	if h.Occupied == nil {
 		h.Occupied = func(bool) {}

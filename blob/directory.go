@@ -84,11 +84,8 @@ func (b *Directory) Close() error {
 	return nil
 }
 
-// Put writes a file, text or not. Only the process can read its reference.
+// Put writes a file for a process, text or not.
 func (b *Directory) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
-	kept, err := b.Store.Put(origin, text, r)
-	if err == nil {
-		err = b.Give(pid, kept.Pointer)
-	}
+	kept, err := b.Store.Put(pid, origin, text, r)
 	return kept.Pointer, err
 }

@@ -9,7 +9,10 @@
 // os.Root and then checked by its descriptor: it must be a regular file of this user, with one name, and the file at that
 // name.
 //
-// The directory is bounded in bytes and in files. Sweep removes a blob that is not in use and older than the time to live.
+// A confined program does not see the directory, but one of its own: see Adopt. It is a file system of a bounded size, so
+// that a program that writes there fills nothing else.
+//
+// The directory is bounded in bytes and in files, a part of which only the operator's calls may use. Sweep removes a blob that is not in use and older than the time to live.
 // A blob is written under a name that no reference can have, and gets its final name when it is complete. It outlives the
 // daemon, but is not synced to disk, since the runtime directory does not outlive a restart of the machine.
 package blob

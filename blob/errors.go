@@ -44,7 +44,7 @@ func explain(verb string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return missing()
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case isFull(err):
 		return fault.BlobNoRoom.New("the disk that holds the blobs is full: free some of it")
 	}
 	return fmt.Errorf("%s: %w", verb, err)

@@ -51,7 +51,7 @@ func open(t testing.TB, o blob.Options) *blob.Store {
 
 func put(t testing.TB, s *blob.Store, origin, text string) blob.Blob {
 	t.Helper()
-	b, err := s.Put(origin, false, strings.NewReader(text))
+	b, err := s.Put(0, origin, false, strings.NewReader(text))
 	testkit.Must(t, err)
 	return b
 }

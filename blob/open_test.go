@@ -147,7 +147,7 @@ func TestFolderIsNoLink(t *testing.T) {
 	testkit.Must(t, os.Symlink(filepath.Base(filepath.Dir(theirs.Path)), folder))
 	_, err := s.Open(third, file(filepath.Join(folder, filepath.Base(theirs.Path))))
 	want(t, err, fault.BlobForbidden)
-	_, err = s.Create(third)
+	_, err = s.Create(0, third)
 	want(t, err, fault.BlobForbidden)
 	if text, err := read(t, s, other, theirs); err != nil || text != "theirs" {
 		t.Errorf("%q, %v", text, err)

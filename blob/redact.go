@@ -20,7 +20,13 @@ const longEnough = 4
 // Redact removes the blobs that consist only of the value, except for a line end. It returns how many files it has removed,
 // and the paths of those that have the value among other data, are being read, or could not be read or removed.
 func (s *Store) Redact(ctx context.Context, value []byte) (removed int, left []string, err error) {
-	return redact(ctx, s.root.Load(), s.dir, value, s.redactOne)
+	removed, left, err = redact(ctx, s.root.Load(), s.dir, value, s.redactOne)
+	shareErr := s.eachShare(func(pid int64, root *os.Root) error {
+		n, kept, err := redact(ctx, root, fmt.Sprintf("%s of process %d", s.dir, pid), value, root.Remove)
+		removed, left = removed+n, append(left, kept...)
+		return err
+	})
+	return removed, left, errors.Join(err, shareErr)
 }
 
 // RedactDir is Redact for a directory that no Store has open; the directory may be missing.
@@ -85,17 +91,17 @@ func redact(ctx context.Context, root *os.Root, dir string, value []byte, remove
 	return removed, left, nil
 }
 
-// share is the part of a file that a value is.
-type share int
+// extent is how much of a file a value is.
+type extent int
 
 const (
-	none share = iota
+	none extent = iota
 	some
 	all
 )
 
 // compare searches a file for the value.
-func compare(root *os.Root, name string, value []byte) (share, error) {
+func compare(root *os.Root, name string, value []byte) (extent, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return none, err

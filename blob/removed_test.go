@@ -44,7 +44,7 @@ func TestRemovedDirectory(t *testing.T) {
 			for range 8 {
 				for _, origin := range []string{own, other} {
 					all.Go(func() {
-						b, err := s.Put(origin, false, strings.NewReader("kept"))
+						b, err := s.Put(0, origin, false, strings.NewReader("kept"))
 						if err != nil {
 							t.Error(err)
 							return

@@ -21,6 +21,7 @@ type Options struct {
 	FileBytes int64            // of one blob; 0: 64 MiB
 	DirBytes  int64            // of all blobs; 0: 1 GiB
 	DirFiles  int              // of all blobs; 0: 65,536
+	Share     int64            // of the blobs of one process; 0: 128 MiB
 	TTL       time.Duration    // time to live of a blob that is not in use; 0: 1 h
 	Now       func() time.Time // nil: time.Now
 }
@@ -40,6 +41,8 @@ type Store struct {
 	uses    map[string]int   // number of holders of a blob, by path; a blob with holders is not removed
 	writing map[string]bool  // paths of files that are being written
 	used    Usage
+	held    map[int64]int64 // bytes of the blobs that were written for each process
+	shares  map[int64]share
 }
 
 // entry is a file that counts against the quota.
@@ -47,6 +50,7 @@ type entry struct {
 	size int64
 	at   time.Time // time of the last use
 	id   identity  // of a file that the store has written; zero for files of other programs
+	pid  int64     // of the process that it was written for
 }
 
 // Usage is the known content of the directory. Files of other programs count from the first Sweep or Open that finds them.
@@ -61,6 +65,7 @@ func New(o Options) (*Store, error) {
 	o.FileBytes = cmp.Or(o.FileBytes, 64<<20)
 	o.DirBytes = cmp.Or(o.DirBytes, 1<<30)
 	o.DirFiles = cmp.Or(o.DirFiles, 1<<16)
+	o.Share = cmp.Or(o.Share, 128<<20)
 	o.TTL = cmp.Or(o.TTL, time.Hour)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,10 +81,11 @@ func New(o Options) (*Store, error) {
 	s := &Store{
 		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, settle: settleTime + time.Millisecond,
 		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
+		held: map[int64]int64{}, shares: map[int64]share{},
 	}
 	s.root.Store(root)
-	// The processes of the previous kernel have ended, so their links to blobs are removed.
-	err = s.Drop(func(int64) bool { return false })
+	// The processes of the previous kernel have ended, so their directories are removed.
+	err = s.clearShared()
 	if err == nil {
 		_, err = s.sweepFolders(true)
 	}
@@ -152,7 +158,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	return s.root.Load().Close()
+	errs := []error{s.root.Load().Close()}
+	for _, d := range s.shares {
+		errs = append(errs, d.root.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Usage returns what counts in the quota, including unfinished blobs.
@@ -162,28 +172,45 @@ func (s *Store) Usage() Usage {
 	return s.used
 }
 
-// reserve reserves quota before a write. Its error does not reveal the usage of others.
-func (s *Store) reserve(files int, bytes int64) error {
+// reserve reserves quota before a write for a process. Its error does not reveal the usage of others.
+func (s *Store) reserve(pid int64, files int, bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	mostFiles, mostBytes := s.limits.DirFiles, s.limits.DirBytes
+	if pid != operator {
+		mostFiles, mostBytes = mostFiles-mostFiles/reserved, mostBytes-mostBytes/reserved
+	}
 	switch {
 	case s.closed:
 		return errClosed()
-	case files > 0 && s.used.Files+files > s.limits.DirFiles:
-		return full("the directory has the maximum number of blobs, %d", s.limits.DirFiles)
-	case s.used.Bytes+bytes > s.limits.DirBytes:
-		return full("all blobs may have %d bytes, and %d more do not fit", s.limits.DirBytes, bytes)
+	case files > 0 && s.used.Files+files > mostFiles:
+		return full("the directory has the maximum number of blobs, %d", mostFiles)
+	case s.used.Bytes+bytes > mostBytes:
+		return full("all blobs may have %d bytes, and %d more do not fit", mostBytes, bytes)
+	case pid != operator && s.held[pid]+bytes > s.limits.Share:
+		return full("the blobs of process %d may have %d bytes, and %d more do not fit", pid, s.limits.Share, bytes)
+	case pid != operator && bytes > 0 && !hasRoom(s.dir, bytes):
+		return full("the disk that holds the blobs is nearly full, and the rest is the operator's")
 	}
 	s.used.Files += files
 	s.used.Bytes += bytes
+	s.charge(pid, bytes)
 	return nil
 }
 
-func (s *Store) unreserve(files int, bytes int64) {
+func (s *Store) unreserve(pid int64, files int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used.Files -= files
 	s.used.Bytes -= bytes
+	s.charge(pid, -bytes)
+}
+
+// charge counts bytes of a process. The caller holds the lock.
+func (s *Store) charge(pid, bytes int64) {
+	if s.held[pid] += bytes; s.held[pid] == 0 {
+		delete(s.held, pid)
+	}
 }
 
 // learn adds a file to the usage, or updates its size. The caller holds the lock.
@@ -194,6 +221,7 @@ func (s *Store) learn(path string, size int64, at time.Time) {
 		old.at = at
 	}
 	s.used.Bytes += size - old.size
+	s.charge(old.pid, size-old.size)
 	old.size = size
 	s.entries[path] = old
 }
@@ -203,6 +231,7 @@ func (s *Store) forget(path string) {
 	if e, known := s.entries[path]; known {
 		s.used.Files--
 		s.used.Bytes -= e.size
+		s.charge(e.pid, -e.size)
 		delete(s.entries, path)
 	}
 }

@@ -81,7 +81,7 @@ func TestSweepUnfinished(t *testing.T) {
 	c := newClock()
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	for _, origin := range []string{own, other} {
-		w, err := s.Create(origin)
+		w, err := s.Create(0, origin)
 		testkit.Must(t, err)
 		_, err = w.Write([]byte("abc"))
 		testkit.Must(t, err)
@@ -127,7 +127,7 @@ func TestSweepLearns(t *testing.T) {
 	dropped := filepath.Join(dir, "dropped")
 	testkit.Must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
 	sweep(t, s, 0, 0)
-	_, err := s.Put(own, false, strings.NewReader("a"))
+	_, err := s.Put(0, own, false, strings.NewReader("a"))
 	want(t, err, fault.BlobNoRoom)
 	testkit.Must(t, os.Truncate(dropped, 15))
 	sweep(t, s, 0, 0)
@@ -236,7 +236,7 @@ func TestSweepMeanwhile(t *testing.T) {
 	for _, origin := range []string{own, own, other, third} {
 		all.Go(func() {
 			for range 50 {
-				b, err := s.Put(origin, false, strings.NewReader("abc"))
+				b, err := s.Put(0, origin, false, strings.NewReader("abc"))
 				if err != nil {
 					t.Error(err)
 					return

@@ -24,6 +24,7 @@ type Blob struct {
 // Writer writes one blob. Commit or Abort must end it. It is not safe for concurrent use.
 type Writer struct {
 	store *Store
+	pid   int64 // of the process that it is for
 	dir   folder
 	in    string // name of the folder
 	name  string
@@ -36,21 +37,23 @@ type Writer struct {
 // errEnded is the state of a writer after Commit or Abort.
 var errEnded = errors.New("the blob was ended")
 
-// Create creates a blob of an origin. The error is BlobNoRoom if the quota is exhausted.
-func (s *Store) Create(origin string) (*Writer, error) { return s.createFile(origin, "") }
+// Create creates a blob of an origin for a process. The error is BlobNoRoom if the quota is exhausted.
+func (s *Store) Create(pid int64, origin string) (*Writer, error) {
+	return s.createFile(pid, origin, "")
+}
 
-func (s *Store) createFile(origin, suffix string) (*Writer, error) {
-	if err := s.reserve(1, 0); err != nil {
+func (s *Store) createFile(pid int64, origin, suffix string) (*Writer, error) {
+	if err := s.reserve(pid, 1, 0); err != nil {
 		return nil, err
 	}
-	w := &Writer{store: s, in: s.folderOf(origin), name: rand.Text() + suffix, sum: sha256.New()}
+	w := &Writer{store: s, pid: pid, in: s.folderOf(origin), name: rand.Text() + suffix, sum: sha256.New()}
 	root := s.root.Load()
 	err := w.open()
 	if s.renewed(root, err) {
 		err = w.open()
 	}
 	if err != nil {
-		s.unreserve(1, 0)
+		s.unreserve(pid, 1, 0)
 		return nil, explain("create blob", err)
 	}
 	return w, nil
@@ -96,7 +99,7 @@ func (w *Writer) writeBounded(p []byte) (int, error) {
 	if most := w.store.limits.FileBytes; w.size+int64(len(p)) > most {
 		return 0, fault.BlobNoRoom.New("a blob holds at most %d bytes: ask for less, or raise the limit of the kernel", most)
 	}
-	if err := w.store.reserve(0, int64(len(p))); err != nil {
+	if err := w.store.reserve(w.pid, 0, int64(len(p))); err != nil {
 		return 0, err
 	}
 	w.size += int64(len(p)) // Abort releases the unused part with the rest
@@ -105,8 +108,8 @@ func (w *Writer) writeBounded(p []byte) (int, error) {
 	return n, explain("write blob", err)
 }
 
-// Commit completes the blob and gives it its name, after which references can name it. If it fails, or a Write has failed,
-// no file is left.
+// Commit completes the blob and gives it its name, after which references can name it. A process that sees a directory of
+// its own sees the blob there. If it fails, or a Write has failed, no file is left.
 func (w *Writer) Commit() (Blob, error) {
 	if w.err != nil {
 		err := w.err
@@ -127,6 +130,11 @@ func (w *Writer) Commit() (Blob, error) {
 	}
 	w.err = errEnded
 	w.dir.close()
+	at := path.Join(w.in, w.name)
+	if err := s.give(w.pid, at); err != nil {
+		s.discard(at)
+		return Blob{}, explain("show blob", err)
+	}
 	return b, nil
 }
 
@@ -142,8 +150,16 @@ func (w *Writer) publish(id identity) error {
 		return err
 	}
 	delete(s.writing, w.temp())
-	s.entries[path.Join(w.in, w.name)] = entry{size: w.size, at: s.now(), id: id}
+	s.entries[path.Join(w.in, w.name)] = entry{size: w.size, at: s.now(), id: id, pid: w.pid}
 	return nil
+}
+
+// discard removes a blob that no caller knows.
+func (s *Store) discard(at string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.root.Load().Remove(at) // a sweep removes the file later if this fails
+	s.forget(at)
 }
 
 // Abort discards the blob. After Commit or Abort it does nothing.
@@ -154,7 +170,7 @@ func (w *Writer) Abort() {
 	w.err = errEnded
 	_ = w.f.Close()                      // the blob is discarded
 	_ = w.dir.Remove(newPrefix + w.name) // a sweep removes the file later if this fails
-	w.store.unreserve(1, w.size)
+	w.store.unreserve(w.pid, 1, w.size)
 	w.ended()
 }
 
@@ -166,13 +182,14 @@ func (w *Writer) ended() {
 	w.store.mu.Unlock()
 }
 
-// Put writes a blob of an origin from r. The name of a text shows that it is one: see schema.BlobPointer.Text.
-func (s *Store) Put(origin string, text bool, r io.Reader) (Blob, error) {
+// Put writes a blob of an origin from r, for a process. The name of a text shows that it is one: see
+// schema.BlobPointer.Text.
+func (s *Store) Put(pid int64, origin string, text bool, r io.Reader) (Blob, error) {
 	suffix := ""
 	if text {
 		suffix = schema.TextSuffix
 	}
-	w, err := s.createFile(origin, suffix)
+	w, err := s.createFile(pid, origin, suffix)
 	if err != nil {
 		return Blob{}, err
 	}

@@ -25,7 +25,7 @@ func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	s := open(t, blob.Options{Dir: dir})
 	for _, origin := range []string{own, other, "", "../../x"} {
-		w, err := s.Create(origin)
+		w, err := s.Create(0, origin)
 		testkit.Must(t, err)
 		for _, part := range []string{"a", "", "bc"} {
 			_, err = io.WriteString(w, part)
@@ -81,7 +81,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("%+v, %q", u, left)
 		}
 	}
-	w, err := s.Create(own)
+	w, err := s.Create(0, own)
 	testkit.Must(t, err)
 	_, err = io.WriteString(w, "abc")
 	testkit.Must(t, err)
@@ -96,12 +96,12 @@ func TestAbort(t *testing.T) {
 	}
 
 	torn := errors.New("torn")
-	if _, err := s.Put(own, false, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(torn))); !errors.Is(err, torn) {
+	if _, err := s.Put(0, own, false, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(torn))); !errors.Is(err, torn) {
 		t.Errorf("%v, want %v", err, torn)
 	}
 	empty()
 
-	w, err = s.Create(own)
+	w, err = s.Create(0, own)
 	testkit.Must(t, err)
 	_, err = io.WriteString(w, strings.Repeat("a", 10))
 	testkit.Must(t, err)
@@ -126,7 +126,7 @@ func TestQuota(t *testing.T) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 100 {
-				b, err := s.Put([]string{own, other}[i%2], false, iotest.OneByteReader(strings.NewReader(strings.Repeat("a", r.IntN(400)))))
+				b, err := s.Put(0, []string{own, other}[i%2], false, iotest.OneByteReader(strings.NewReader(strings.Repeat("a", r.IntN(400)))))
 				if err == nil {
 					committed.Add(b.Size)
 				} else {
@@ -146,7 +146,7 @@ func TestQuota(t *testing.T) {
 	}
 	left := bytes - s.Usage().Bytes
 	if s.Usage().Files < files {
-		_, err := s.Put(own, false, strings.NewReader(strings.Repeat("a", int(left)+1)))
+		_, err := s.Put(0, own, false, strings.NewReader(strings.Repeat("a", int(left)+1)))
 		want(t, err, fault.BlobNoRoom)
 		put(t, s, own, strings.Repeat("a", int(left)))
 		if u := s.Usage(); u.Bytes != bytes {
@@ -172,7 +172,7 @@ func TestQuotaExact(t *testing.T) {
 			var all sync.WaitGroup
 			for range 50 {
 				all.Go(func() {
-					_, err := s.Put(own, false, strings.NewReader(strings.Repeat("a", tc.size)))
+					_, err := s.Put(0, own, false, strings.NewReader(strings.Repeat("a", tc.size)))
 					if err == nil {
 						fit.Add(1)
 						return
@@ -195,7 +195,7 @@ func TestClosed(t *testing.T) {
 	b := put(t, s, own, "abc")
 	r, err := s.Open(own, b.Pointer)
 	testkit.Must(t, err)
-	w, err := s.Create(other)
+	w, err := s.Create(0, other)
 	testkit.Must(t, err)
 	testkit.Must(t, s.Close())
 	testkit.Must(t, s.Close())
@@ -205,7 +205,7 @@ func TestClosed(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	testkit.Must(t, r.Close())
-	_, err = s.Create(own)
+	_, err = s.Create(0, own)
 	want(t, err, fault.KernelStopping)
 	_, err = s.Open(own, b.Pointer)
 	want(t, err, fault.KernelStopping)

@@ -47,15 +47,28 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		}
 	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
+	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir})
+	return d.share(c, places.Blobs)
+}
+
+// share gives a program its part of the blob directory. It needs none if it is not confined.
+func (d *Daemon) share(c *host.Command, target string) error {
+	if c.Sandbox == host.SandboxOff {
+		return nil
+	}
 	user, group := -1, -1
 	if u := d.programs.User; u != nil {
 		user, group = u.UID, u.GID
+	}
+	c.Share = &host.Share{Target: target, Bytes: d.config.Blobs.Share, Adopt: func(root *os.Root) error { return d.blobs.Adopt(c.PID, root, user, group) }}
+	if d.programs.Means.Mounts {
+		return nil
 	}
 	blobs, err := d.blobs.Folder(c.PID, user, group)
 	if err != nil {
 		return fmt.Errorf("make blob directory of agent %d: %w", c.PID, err)
 	}
-	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir}, host.Place{Source: blobs, Target: places.Blobs, Write: true})
+	c.Share.Source = blobs
 	return nil
 }
 

@@ -262,6 +262,9 @@ func (d *Daemon) warnings() (all []string) {
 	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
 		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
+	if warning := d.blobs.Trouble(); warning != "" {
+		all = append(all, warning)
+	}
 	all = append(all, d.cluster.Warnings()...)
 	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

@@ -26,7 +26,7 @@ import (
 func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
 	return blob.Open(blob.Options{
 		Dir: cfg.BlobDir(), Origin: cfg.Origin,
-		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, TTL: time.Duration(cfg.Blobs.TTL),
+		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, Share: cfg.Blobs.Share, TTL: time.Duration(cfg.Blobs.TTL),
 	}, log)
 }
 

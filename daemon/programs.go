@@ -46,8 +46,10 @@ func (d *Daemon) hosting() actors.Hosting {
 				return p == nil || p.AgentID != "" // the name of a forgotten process is forgotten too
 			}
 			d.programs.Forget(dir, remembered)
-			if err := d.blobs.Drop(remembered); err != nil {
-				d.log.Warn("blobs of forgotten agents not removed", "error", err)
+		},
+		Ended: func(pid int64) {
+			if err := d.blobs.End(pid); err != nil {
+				d.log.Warn("blobs of an agent not removed", "pid", pid, "error", err)
 			}
 		},
 	}

@@ -84,6 +84,15 @@ type LogOptions struct {
 	Files int
 }
 
+// Share is a writable directory of a program, at Target, with a file system of Bytes of its own. Where the system has no
+// mount namespaces, the program may read Source instead.
+type Share struct {
+	Target, Source string
+	Bytes          int64
+	// Adopt is called with the directory before the program runs, and takes ownership of it. It is not called for Source.
+	Adopt func(*os.Root) error
+}
+
 // Command is a program to start.
 type Command struct {
 	// Argv is the program and its arguments. A name without a slash is searched in PATH, one with a slash is relative to
@@ -113,6 +122,8 @@ type Command struct {
 	// gets.
 	Private []string
 	Places  []Place
+	// Share is a directory that the program and the daemon share; nil: none.
+	Share *Share
 	// ShowProgram makes a sandbox show the program's own file wherever it is, unless it is hidden.
 	ShowProgram bool
 	// AllowGaps starts the program even if the system cannot hide Private.

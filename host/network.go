@@ -50,28 +50,55 @@ func UpstreamEnv(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// serve receives the sockets of the program's network and passes them to Command.Network.
+// serve receives what the shim hands over, and passes it to the functions of the command.
 func (p *Process) serve(hand *net.UnixConn) error {
 	taken, err := p.plan.Receive(hand)
 	if err != nil {
 		return err
 	}
+	if taken.Share != nil {
+		err = p.adopt(taken.Share)
+		taken.Share = nil
+	}
+	if err == nil && taken.Sockets != nil {
+		err = p.serveNetwork(taken.Sockets)
+		taken.Sockets = nil
+	}
+	if err != nil {
+		return errors.Join(err, taken.Close())
+	}
+	return confine.Accepted(hand)
+}
+
+// adopt passes the program's share to Share.Adopt.
+func (p *Process) adopt(share *os.File) error {
+	defer closeFile(share)
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", share.Fd()))
+	if err == nil {
+		err = p.command.Share.Adopt(root)
+	}
+	if err != nil {
+		return fmt.Errorf("adopt the program's directory: %w", err)
+	}
+	return nil
+}
+
+// serveNetwork passes the sockets of the program's network to Command.Network.
+func (p *Process) serveNetwork(taken *confine.Sockets) (err error) {
 	s := &Sockets{Proxy: taken.Proxy, DNS: taken.DNS, DNSTCP: taken.DNSTCP, Relay: taken.Relay, Upstreams: map[string]net.Listener{}}
 	for i, name := range p.command.Upstreams {
 		s.Upstreams[name] = taken.Upstreams[i]
 	}
 	if p.command.Network == nil {
-		err = s.Close()
-	} else if err = p.command.Network(p, s); err != nil {
-		err = errors.Join(fmt.Errorf("serve the program's network: %w", err), s.Close())
+		return s.Close()
 	}
-	if err != nil {
-		return err
+	if err = p.command.Network(p, s); err != nil {
+		return errors.Join(fmt.Errorf("serve the program's network: %w", err), s.Close())
 	}
-	return confine.Accepted(hand)
+	return nil
 }
 
-// handPair opens the socket pair over which sockets are sent.
+// handPair opens the socket pair over which a shim hands descriptors over.
 func handPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	end, theirs, err := socketPair()
 	if err != nil {

@@ -31,6 +31,9 @@ func (c Command) confine(has Means, homes confine.Homes, program string) (*confi
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide,
 		Private: c.Private, Places: c.Places, Homes: homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
 	}
+	if c.Share != nil {
+		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}
+	}
 	if c.ShowProgram {
 		r.Program = program
 	}

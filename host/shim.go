@@ -70,7 +70,7 @@ type order struct {
 	parent  int   // the daemon; with another parent, the daemon has died
 	mark    mark  // 0: none, if the system has no marks
 	status  int   // descriptor for errors; it closes when the program runs
-	hand    int   // socket over which the sockets of its network are sent to the daemon; 0: none
+	hand    int   // socket over which it hands descriptors over to the daemon; 0: none
 	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this process becomes the program
 	cpu     int64 // limits as in Limits
 	memory  int64 //

@@ -99,7 +99,7 @@ func (o order) replace() error {
 // enter creates the namespaces and changes to the program's user.
 func (o order) enter() error {
 	if o.plan != nil {
-		if err := o.plan.Enter(o.hand); err != nil {
+		if err := o.plan.Enter(); err != nil {
 			return err
 		}
 	}
@@ -133,12 +133,18 @@ func (o order) enter() error {
 	return o.tie() // the change of the user has undone it
 }
 
-// restrict applies the restrictions that need no_new_privs.
+// restrict applies the restrictions that need no_new_privs, and waits until the daemon serves what it is handed.
 func (o order) restrict() error {
 	if o.plan == nil {
 		return nil
 	}
-	return o.plan.Restrict()
+	if err := o.plan.Restrict(); err != nil {
+		return err
+	}
+	if o.hand == 0 {
+		return nil
+	}
+	return o.plan.HandOver(o.hand)
 }
 
 // limitMemory sets the limit on memory without an opportunity for the scheduler to start a thread.

@@ -44,7 +44,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		closeFile(e.log)
 	}()
 	go p.run(logged)
-	served := p.serveNetwork(ctx, hand)
+	served := p.awaitHand(ctx, hand)
 	stage, err := hear(ctx, status)
 	if served != nil && (err == nil || stage == "sandbox") { // it has waited for what failed here
 		stage, err = "sandbox", served
@@ -87,8 +87,8 @@ func (p *Process) failed(stage string, err error) error {
 	return &StartError{Program: name, Stage: stage, Err: err}
 }
 
-// fork starts the shim. The pipe status reports errors, and the socket hand, if there is one, receives the sockets of its
-// network. The process is entered before it exists, so that its first connection to the kernel's socket is already
+// fork starts the shim. The pipe status reports errors, and the socket hand, if there is one, receives what it hands
+// over. The process is entered before it exists, so that its first connection to the kernel's socket is already
 // identified.
 func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, err error) {
 	status, theirs, err := os.Pipe()
@@ -113,7 +113,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 			}
 		}
 	}()
-	if p.plan != nil && p.plan.Listens() {
+	if p.plan != nil && p.plan.Hands() {
 		var other *os.File
 		if hand, other, err = handPair(); err != nil {
 			return nil, nil, class(err)
@@ -155,8 +155,8 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	return status, hand, nil
 }
 
-// serveNetwork serves the network of a program that waits for it. If the shim ends before, its status has the reason.
-func (p *Process) serveNetwork(ctx context.Context, hand *net.UnixConn) error {
+// awaitHand serves what the shim hands over, and waits for. If the shim ends before, its status has the reason.
+func (p *Process) awaitHand(ctx context.Context, hand *net.UnixConn) error {
 	if hand == nil {
 		return nil
 	}

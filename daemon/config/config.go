@@ -178,6 +178,7 @@ type Blobs struct {
 	FileBytes int64    `toml:"file_bytes"` // of one blob
 	DirBytes  int64    `toml:"dir_bytes"`  // of all blobs
 	DirFiles  int      `toml:"dir_files"`
+	Share     int64    `toml:"agent_bytes"` // of the blobs of one agent
 }
 
 // Snapshots bounds the snapshots of agents' working directories.

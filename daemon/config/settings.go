@@ -174,6 +174,7 @@ func (c *Config) settings() []setting {
 		of("blobs.file_bytes", &c.Blobs.FileBytes, 64<<20, atLeast[int64](1)),
 		of("blobs.dir_bytes", &c.Blobs.DirBytes, 1<<30, atLeast[int64](1)),
 		of("blobs.dir_files", &c.Blobs.DirFiles, 65536, atLeast(1)),
+		of("blobs.agent_bytes", &c.Blobs.Share, 128<<20, atLeast[int64](1<<16)),
 		of("snapshots.keep", &c.Snapshots.Keep, 20, atLeast(1)),
 		of("snapshots.keep_for", &c.Snapshots.KeepFor, 30*24*3600*second, atLeast(60*second)),
 		of("net.connections_each", &c.Net.Each, 128, atLeast(1)),

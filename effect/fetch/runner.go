@@ -71,7 +71,7 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 	}()
 	req.Spill = func() (io.Writer, error) {
 		var err error
-		spilled, err = r.Blobs.Create(job.Origin)
+		spilled, err = r.Blobs.Create(job.PID, job.Origin)
 		return spilled, err
 	}
 	resp, err := r.Do(ctx, req)
@@ -85,9 +85,6 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 		kept, err := spilled.Commit()
 		if err != nil {
 			return nil, err
-		}
-		if err := r.Blobs.Give(job.PID, kept.Pointer); err != nil {
-			return nil, fmt.Errorf("show blob to pid %d: %w", job.PID, err)
 		}
 		sum = kept.Digest
 		out.BodyRef = (*schema.BlobRef)(&kept.Pointer)

@@ -35,9 +35,8 @@ func (p *Plan) flags() (flags int) {
 	return flags
 }
 
-// Enter creates the namespaces of the calling thread and sets them up. It sends the listening sockets of the network over
-// the socket with descriptor hand, to Receive. It needs Capabilities, or user 0.
-func (p *Plan) Enter(hand int) error {
+// Enter creates the namespaces of the calling thread and sets them up. It needs Capabilities, or user 0.
+func (p *Plan) Enter() error {
 	if flags := p.flags(); flags != 0 {
 		if err := unix.Unshare(flags); err != nil {
 			return fmt.Errorf("make namespaces: %w", err)
@@ -55,7 +54,7 @@ func (p *Plan) Enter(hand int) error {
 		return err
 	}
 	if p.Net == NetKernel {
-		return p.listen(hand)
+		return p.listen()
 	}
 	return nil
 }
@@ -170,7 +169,7 @@ const stagingPoint = "/proc/fs"
 
 // stage mounts the file system that is needed until the tree is built.
 func (b *builder) stage() (err error) {
-	if b.staging, err = tmpfs("1m", "0700"); err != nil {
+	if b.staging, err = tmpfs("1m", "0700", "100k"); err != nil {
 		return err
 	}
 	return attach(b.staging, stagingPoint)
@@ -184,13 +183,23 @@ func (b *builder) add(n int, l layer) error {
 		if l.kind == empty {
 			size, mode = "1m", "0755"
 		}
-		fd, err := tmpfs(size, mode)
+		fd, err := tmpfs(size, mode, "100k")
 		if err != nil {
 			return err
 		}
 		if l.kind == empty {
 			b.empty[l.path] = fd
 		}
+		if err := target(l.path, true); err != nil {
+			return err
+		}
+		return attach(fd, l.path)
+	case sized:
+		fd, err := tmpfs(strconv.FormatInt(l.size, 10), "0700", shareFiles)
+		if err != nil {
+			return err
+		}
+		b.plan.hand = append(b.plan.hand, fd)
 		if err := target(l.path, true); err != nil {
 			return err
 		}
@@ -298,14 +307,17 @@ func clone(path string) (int, error) {
 	return unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 }
 
+// shareFiles is the number of files in a share: the system needs about 1 KiB for each, which no limit covers.
+const shareFiles = "4k"
+
 // tmpfs creates a file system that is not attached yet.
-func tmpfs(size, mode string) (int, error) {
+func tmpfs(size, mode, files string) (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
 	}
 	defer closeFD(fs)
-	for _, option := range [][2]string{{"size", size}, {"mode", mode}, {"nr_inodes", "100k"}} {
+	for _, option := range [][2]string{{"size", size}, {"mode", mode}, {"nr_inodes", files}} {
 		if err := unix.FsconfigSetString(fs, option[0], option[1]); err != nil {
 			return -1, fmt.Errorf("tmpfs: %w", err)
 		}

@@ -14,6 +14,7 @@ func (m Means) Gaps() []string {
 		{!m.Mounts, "agents can read devices that their user may read, such as other terminals and, as user 0, disks (needs mount namespaces)"},
 		{!m.Mounts, "agents can connect to Unix sockets that have a path, such as those of docker, ssh-agent and D-Bus (needs mount namespaces)"},
 		{!m.Mounts, "agents have no /tmp and /dev/shm of their own and cannot write to those of the machine (needs mount namespaces)"},
+		{!m.Mounts, "agents cannot write blobs themselves, only read those that the kernel wrote for them (needs mount namespaces)"},
 		{m.Mounts && !m.Overlay, "a hidden file of the home directory that is replaced, or made later, can be read by agents that run (needs overlay file systems)"},
 		{m.Mounts && !m.Overlay, "agents can connect to Unix sockets in the home directory (needs overlay file systems)"},
 		{!m.Network && !m.Filter, "agents can use the network as the daemon's user can, whatever --net says (needs network namespaces or seccomp)"},

@@ -101,25 +101,14 @@ func (p *Plan) relays() []uint16 {
 // datagram is the index in addresses of the only datagram socket.
 const datagram = 1
 
-// listen opens the sockets and sends them. It returns when the daemon serves them.
-func (p *Plan) listen(hand int) error {
-	var fds []int
+// listen opens the sockets for HandOver.
+func (p *Plan) listen() error {
 	for i, at := range p.addresses() {
 		fd, err := bound(at, i == datagram)
 		if err != nil {
 			return fmt.Errorf("listen on port %d of its network: %w", at.Port, err)
 		}
-		fds = append(fds, fd)
-	}
-	if err := unix.Sendmsg(hand, []byte{'s'}, unix.UnixRights(fds...), nil, 0); err != nil {
-		return fmt.Errorf("hand sockets over: %w", err)
-	}
-	for _, fd := range fds {
-		closeFD(fd)
-	}
-	word := make([]byte, 1)
-	if n, err := unix.Read(hand, word); err != nil || n != 1 {
-		return fmt.Errorf("hand sockets over: the daemon refused: %w", unix.EPIPE)
+		p.hand = append(p.hand, fd)
 	}
 	return nil
 }

@@ -7,11 +7,14 @@ import "net"
 // Namespaces reports whether the plan makes namespaces.
 func (p *Plan) Namespaces() bool { return false }
 
-// Listens reports whether Enter sends sockets.
+// Listens reports whether the daemon serves the program's network.
 func (p *Plan) Listens() bool { return false }
 
+// Hands reports whether a process hands anything over.
+func (p *Plan) Hands() bool { return false }
+
 // Receive receives nothing: programs have no separate networks.
-func (p *Plan) Receive(*net.UnixConn) (*Sockets, error) { return &Sockets{}, nil }
+func (p *Plan) Receive(*net.UnixConn) (Handed, error) { return Handed{}, nil }
 
 // Gaps lists what is not enforced on this system.
 func (Means) Gaps() []string {

@@ -24,6 +24,13 @@ type Place struct {
 	Write          bool
 }
 
+// Share is a writable directory with a file system of its own, which only the program and the daemon see. Without mount
+// namespaces the program may read Source instead, and write nothing.
+type Share struct {
+	Target, Source string // Target "" means that there is none
+	Bytes          int64
+}
+
 // Request says how a program should be confined. Paths are absolute.
 type Request struct {
 	Level     string // Default or Strict
@@ -35,7 +42,8 @@ type Request struct {
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
 	Places    []Place  // the kernel's own that this program gets
-	Program   string   // the program's file; "": it is searched for inside
+	Share     Share
+	Program   string // the program's file; "": it is searched for inside
 	Homes     Homes
 	AllowGaps bool // start even if Private cannot be hidden
 	Ports     []uint16
@@ -58,6 +66,7 @@ type layer struct {
 	optional bool
 	content  string   // of a file
 	names    []string // that a veil hides
+	size     int64    // of a share
 }
 
 type kind string
@@ -67,8 +76,9 @@ const (
 	scratch   kind = "1" // an empty writable directory
 	empty     kind = "2" // an empty read-only directory
 	bindMount kind = "3" // what is at another path, or was there originally
-	file      kind = "4" // a read-only file
-	veil      kind = "5" // the directory without some names and without Unix sockets
+	sized     kind = "4" // an empty writable directory that the daemon sees too
+	file      kind = "5" // a read-only file
+	veil      kind = "6" // the directory without some names and without Unix sockets
 )
 
 // Plan is how a program is confined.
@@ -84,6 +94,7 @@ type Plan struct {
 	Ports     []uint16
 	Upstreams int
 	layers    []layer
+	hand      []int // descriptors for HandOver
 }
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
@@ -101,6 +112,9 @@ func New(r Request, has Means) (*Plan, error) {
 	if r.Upstreams+len(r.Ports) > maxListeners {
 		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, r.Upstreams+len(r.Ports), maxListeners)
 	}
+	if r.Share.Target != "" && !has.Mounts {
+		r.Places = append(slices.Clip(r.Places), Place{Source: r.Share.Source, Target: r.Share.Target})
+	}
 	t := newTree(r, has)
 	if err := t.judge(); err != nil {
 		return nil, err
@@ -116,7 +130,7 @@ func New(r Request, has Means) (*Plan, error) {
 		return nil, err
 	}
 	for _, l := range p.layers {
-		if l.kind == scratch || l.kind == bindMount && l.write {
+		if l.kind == scratch || l.kind == sized || l.kind == bindMount && l.write {
 			p.Writable = append(p.Writable, l.path)
 		}
 		if l.kind != empty && l.kind != veil {

@@ -3,6 +3,7 @@ package confine
 import (
 	"errors"
 	"net"
+	"os"
 )
 
 // Sockets listen in the network of one program. Only that program can connect to them.
@@ -28,7 +29,25 @@ func (s *Sockets) Close() error {
 	return errors.Join(errs...)
 }
 
-// Accepted tells the waiting process that its sockets are served.
+// Handed is what a process hands over before it becomes the program.
+type Handed struct {
+	Share   *os.File // the directory of Request.Share; nil: there is none
+	Sockets *Sockets // nil: the daemon does not serve the program's network
+}
+
+// Close closes everything.
+func (h Handed) Close() error {
+	var errs []error
+	if h.Share != nil {
+		errs = append(errs, h.Share.Close())
+	}
+	if h.Sockets != nil {
+		errs = append(errs, h.Sockets.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Accepted tells the waiting process that what it has handed over is served.
 func Accepted(hand *net.UnixConn) error {
 	_, err := hand.Write([]byte{'k'})
 	return err

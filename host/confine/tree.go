@@ -128,7 +128,7 @@ func (t *tree) judge() error {
 
 // placed reports whether the kernel itself gives a path to the program.
 func (t *tree) placed(path string) bool {
-	return slices.ContainsFunc(t.Places, func(at Place) bool { return within(path, at.Target) })
+	return within(path, t.Share.Target) || slices.ContainsFunc(t.Places, func(at Place) bool { return within(path, at.Target) })
 }
 
 // layers returns the changes to the file tree, in order.
@@ -181,6 +181,9 @@ func (t *tree) given() []layer {
 	}
 	for _, at := range t.Places {
 		add(cmp.Or(at.Source, at.Target), at.Target, at.Write)
+	}
+	if t.Share.Target != "" {
+		list = append(list, layer{kind: sized, path: t.Share.Target, size: t.Share.Bytes})
 	}
 	add(t.Dir, t.Dir, !t.ReadOnly)
 	for _, path := range t.Write {
@@ -241,7 +244,9 @@ func (t *tree) covered(path string, by []string) bool {
 // hide hides a path: with an empty directory over an existing one, otherwise by omitting its name from the directory above,
 // so that what is created there later is hidden too.
 func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
-	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == bindMount && l.path != path && within(l.path, path) })
+	inside := slices.ContainsFunc(list, func(l layer) bool {
+		return (l.kind == bindMount || l.kind == sized) && l.path != path && within(l.path, path)
+	})
 	if !visible(list, path) && !inside {
 		return list
 	}
@@ -338,7 +343,7 @@ func deepest(list []layer, path string) (found layer) {
 // visible reports whether a path shows the machine's own file.
 func visible(list []layer, path string) bool {
 	switch deepest(list, path).kind {
-	case scratch, empty:
+	case scratch, empty, sized:
 		return false
 	}
 	return true

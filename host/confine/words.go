@@ -25,7 +25,7 @@ func (p *Plan) Words() []string {
 	w.list(ports)
 	w = append(w, itoa(len(p.layers)))
 	for _, l := range p.layers {
-		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), l.content)
+		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), l.content, strconv.FormatInt(l.size, 10))
 		w.list(l.names)
 	}
 	return w
@@ -47,7 +47,7 @@ func ReadPlan(from []string) (*Plan, error) {
 		p.Ports = append(p.Ports, uint16(port))
 	}
 	for n := r.number(); n > 0 && !r.failed; n-- {
-		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), content: r.word()}
+		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), content: r.word(), size: int64(r.number())}
 		l.names = r.list()
 		p.layers = append(p.layers, l)
 	}

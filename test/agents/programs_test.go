@@ -24,7 +24,7 @@ func agentPrograms() map[string]func([]string) int {
 		"flood": flood, "garbage": garbage, "half": half, "shut": shut, "eat": eat, "unread": unread,
 		"silent": silent, "chat": chat,
 		"witness": witness, "hasty": hasty, "doze": doze, "bequeath": bequeath, "heir": heir, "spoil": spoil, "gorge": gorge,
-		"leave": leave, "besiege": besiege, "besieger": besieger, "refused": refused,
+		"leave": leave, "besiege": besiege, "besieger": besieger, "refused": refused, "hoard": hoard,
 	}
 }
 

@@ -1,0 +1,120 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Listens reports whether the daemon serves the program's network.
+func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
+
+// Hands reports whether the process that carries out the plan calls HandOver.
+func (p *Plan) Hands() bool { return p.Listens() || p.shares() }
+
+func (p *Plan) shares() bool {
+	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
+}
+
+// HandOver sends what Enter has opened for the daemon over the socket with descriptor to, and returns when the daemon has
+// called Accepted.
+func (p *Plan) HandOver(to int) error {
+	if err := unix.Sendmsg(to, []byte{'s'}, unix.UnixRights(p.hand...), nil, 0); err != nil {
+		return fmt.Errorf("hand descriptors over: %w", err)
+	}
+	for _, fd := range p.hand {
+		closeFD(fd)
+	}
+	word := make([]byte, 1)
+	if n, err := unix.Read(to, word); err != nil || n != 1 {
+		return fmt.Errorf("hand descriptors over: the daemon refused: %w", unix.EPIPE)
+	}
+	return nil
+}
+
+// Receive receives what HandOver sends. It returns unix.EPIPE if the sending process ended first.
+func (p *Plan) Receive(hand *net.UnixConn) (h Handed, err error) {
+	const room = 253 // capacity of one message
+	word, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4*room))
+	n, m, _, _, err := hand.ReadMsgUnix(word, control)
+	if err != nil || n == 0 {
+		return h, errors.Join(unix.EPIPE, err)
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:m])
+	if err != nil || len(messages) != 1 {
+		return h, fmt.Errorf("take descriptors: %w", errors.Join(unix.EPROTO, err))
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return h, fmt.Errorf("take descriptors: %w", err)
+	}
+	files := make([]*os.File, len(fds))
+	for i, fd := range fds {
+		files[i] = os.NewFile(uintptr(fd), "handed over")
+	}
+	if err = h.sort(p, files); err != nil {
+		return Handed{}, errors.Join(fmt.Errorf("take descriptors: %w", err), h.Close())
+	}
+	return h, nil
+}
+
+// sort assigns the files in the order of Enter, and closes those that are not kept.
+func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
+	next := func() *os.File {
+		if len(files) == 0 {
+			err = errors.Join(err, unix.EPROTO)
+			return nil
+		}
+		f := files[0]
+		files = files[1:]
+		return f
+	}
+	if p.shares() {
+		h.Share = next()
+	}
+	if p.Listens() {
+		h.Sockets = &Sockets{}
+		for i := range p.addresses() {
+			if f := next(); f != nil {
+				err = errors.Join(err, h.Sockets.take(i, p.Upstreams, f))
+			}
+		}
+	}
+	if len(files) > 0 {
+		err = errors.Join(err, unix.EPROTO)
+	}
+	for _, f := range files {
+		_ = f.Close() // nothing was written to it
+	}
+	return err
+}
+
+// take stores a socket by its index in addresses.
+func (s *Sockets) take(index, upstreams int, f *os.File) error {
+	defer f.Close() // the listener has a copy
+	if index == datagram {
+		conn, err := net.FilePacketConn(f)
+		s.DNS = conn
+		return err
+	}
+	l, err := net.FileListener(f)
+	if err != nil {
+		return err
+	}
+	const first = 3 // of the upstreams
+	switch {
+	case index == 0:
+		s.Proxy = l
+	case index < first:
+		s.DNSTCP = l
+	case index < first+upstreams:
+		s.Upstreams = append(s.Upstreams, l)
+	default:
+		s.Relay = append(s.Relay, l)
+	}
+	return nil
+}
