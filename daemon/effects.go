@@ -82,6 +82,9 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 			}
 			u.Rules = append(u.Rules, rule)
 		}
+		if u.Headers, err = schema.ParseNetHeaders(settings.Headers); err != nil {
+			return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
+		}
 		o.Upstreams = append(o.Upstreams, u)
 	}
 	return network.New(o)

@@ -2,8 +2,11 @@ package schema
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Net is the domain of the network connections that agents make through the kernel.
@@ -115,7 +118,7 @@ func unforwarded(method string) bool {
 // PathFault returns why two servers may interpret an escaped path differently; "" if they do not.
 func PathFault(path string) string {
 	lower := strings.ToLower(path)
-	for _, escape := range []string{"%2f", "%5c", "%2e", "%25", "%00"} {
+	for _, escape := range []string{"%2f", "%5c", "%2e", "%25", "%3b", "%3f", "%23"} {
 		if strings.Contains(lower, escape) {
 			return "has the escape " + escape
 		}
@@ -130,6 +133,17 @@ func PathFault(path string) string {
 	case strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return "has a character that is not escaped"
 	}
+	plain, err := url.PathUnescape(path)
+	switch {
+	case err != nil:
+		return "has an invalid escape"
+	case !utf8.ValidString(plain): // such as %c0%ae, an over-long form of the dot
+		return "has an escape that is not UTF-8"
+	case strings.ContainsFunc(plain, unicode.IsControl):
+		return "has an escaped control character"
+	case strings.ContainsAny(plain, lookalikes):
+		return "has a character that some servers take for a separator, a dot or a percent sign"
+	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
 			return "has a segment that is . or .."
@@ -137,6 +151,10 @@ func PathFault(path string) string {
 	}
 	return ""
 }
+
+// lookalikes are the characters that servers with a legacy encoding convert to / \ . ; or %: those of full width, and the slashes,
+// dots and backslashes of the mathematical and small forms.
+const lookalikes = "\uff0f\uff3c\uff0e\uff1b\uff05\u2044\u2215\u29f8\u2216\u29f5\u2024\u2025\u2026\ufe52\ufe54\ufe68\ufe6a\u3002\uff61"
 
 // The syscalls of this file.
 var (

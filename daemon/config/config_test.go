@@ -94,6 +94,10 @@ func TestParse(t *testing.T) {
 				Allow: []string{"POST /v1/…", "GET /v1/models"}, Env: "OPENAI_BASE_URL", Intercept: true,
 			}}
 		}},
+		{name: "upstream with headers", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']\nheaders = ['default', 'X-Team']", want: func(c *config.Config) {
+			c.Upstream = map[string]config.Upstream{"a": {URL: "http://127.0.0.1:9", Header: "x-api-key", From: "vault/a", Allow: []string{"GET /"}, Headers: []string{"default", "X-Team"}}}
+		}},
+		{name: "upstream with a header that overrides", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']\nheaders = ['X_HTTP_Method_Override']", says: "line 6: upstream.a.headers: \"X_HTTP_Method_Override\" cannot be allowed"},
 		{name: "upstream with an unknown key", text: "\n[upstream.a]\nurll = 'x'", says: "line 3: upstream.a.urll: no setting has this name: there are upstream.<name>.allow, "},
 		{name: "upstream that is no table", text: "upstream.a = 'x'", says: "line 1: upstream.a: "},
 		{name: "upstream in the clear", text: "[upstream.a]\nurl = 'http://api.example.com'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 2: upstream.a.url: \"http://api.example.com\" must be https:"},

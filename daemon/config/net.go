@@ -23,6 +23,7 @@ type Upstream struct {
 	Header    string   `toml:"header"`    // of the credential, with the prefix of its value: "Authorization: Bearer"
 	From      string   `toml:"from"`      // key of the sealed credential, below vault/
 	Allow     []string `toml:"allow"`     // allowed requests, such as "POST /v1/…"
+	Headers   []string `toml:"headers"`   // names of request headers that are forwarded; nil: schema.KnownHeaders
 	Env       string   `toml:"env"`       // the agent's variable with the base URL; "": only PWOS_UPSTREAM_<NAME>
 	Intercept bool     `toml:"intercept"` // intercept TLS to its host inside the agent's network
 }
@@ -104,6 +105,9 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 			refuse(key+".allow", "%v", err)
 		}
 	}
+	if _, err := schema.ParseNetHeaders(u.Headers); err != nil {
+		refuse(key+".headers", "%v", err)
+	}
 	if u.Env != "" && !variableName(u.Env) {
 		refuse(key+".env", "%q must be the name of a variable, such as OPENAI_BASE_URL, and not one of the kernel's", u.Env)
 	}
@@ -125,10 +129,8 @@ func variableName(name string) bool {
 // headerName reports whether a credential may be sent in a header with that name. Headers that determine where a request
 // goes or ends are refused.
 func headerName(name string) bool {
-	lower := strings.ToLower(name)
-	return name != "" && strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&
-		!slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive", "expect", "accept-encoding"}, lower) &&
-		!strings.HasPrefix(lower, "proxy-")
+	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&
+		!schema.OverridesRequest(name) && !schema.FramesRequest(name)
 }
 
 func isAddr(host string) bool {

@@ -185,6 +185,7 @@ func (c *Config) settings() []setting {
 		within(upstreams+anyName+".header", unstable.String),
 		within(upstreams+anyName+".from", unstable.String),
 		within(upstreams+anyName+".allow", unstable.Array),
+		within(upstreams+anyName+".headers", unstable.Array),
 		within(upstreams+anyName+".env", unstable.String),
 		within(upstreams+anyName+".intercept", unstable.Bool),
 		within(pools+anyName, unstable.Float),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -77,6 +79,9 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", to.String(), to.Authority("http")
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
 			onlyWebsocket(p.Out)
+			maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool { // such as X-Original-Host
+				return schema.OverridesRequest(name) && strings.Contains(schema.HeaderKey(name), "host")
+			})
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			failed = fault.HTTPUpstream.New("%s sent an invalid HTTP answer: try again later", to)

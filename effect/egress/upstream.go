@@ -37,7 +37,8 @@ type UpstreamConfig struct {
 	// Dial connects to the host of URL with the address rules of Http.Fetch; nil: the address is not checked.
 	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
-	Intercept bool // also answer connections of agents to the host of URL
+	Headers   schema.NetHeaders // headers of requests that are forwarded; nil: schema.KnownHeaders
+	Intercept bool              // also answer connections of agents to the host of URL
 	RootCAs   *x509.CertPool
 }
 
@@ -52,6 +53,9 @@ type Upstream struct {
 // NewUpstream returns an upstream.
 func NewUpstream(c UpstreamConfig) (*Upstream, error) {
 	u := &Upstream{UpstreamConfig: c}
+	if u.Headers == nil {
+		u.Headers = schema.KnownHeaders()
+	}
 	name, prefix, _ := strings.Cut(c.Header, ":")
 	u.header = http.CanonicalHeaderKey(strings.TrimSpace(name))
 	if u.prefix = strings.TrimSpace(prefix); u.prefix != "" {
@@ -87,7 +91,27 @@ func (u *Upstream) close() {
 
 // credentialHeaders returns the headers that can have credentials. They are removed from requests of agents to upstreams.
 func credentialHeaders() []string {
-	return []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"}
+	return []string{"authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "x-authorization", "x-auth-token", "x-access-token"}
+}
+
+// outgoing returns the headers of a request to the upstream: those of the agent's that the list allows, and the credential. No name
+// that a server may take for that of a credential remains.
+func (u *Upstream) outgoing(in http.Header, secret string) http.Header {
+	out := make(http.Header, len(in)+2)
+	for name, values := range in {
+		key := schema.HeaderKey(name)
+		if u.Headers.Allows(name) && key != schema.HeaderKey(u.header) && !slices.Contains(credentialHeaders(), key) {
+			out[name] = values
+		}
+	}
+	if strings.EqualFold(in.Get("Upgrade"), "websocket") { // httputil.ReverseProxy has set both
+		out["Connection"], out["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
+	}
+	if secret != "" {
+		out[u.header] = []string{u.prefix + secret}
+	}
+	out["Accept-Encoding"] = []string{"identity"} // the meter reads the answer
+	return out
 }
 
 // refused returns why the rules of the upstream refuse a request, or "".
@@ -95,6 +119,9 @@ func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if problem := schema.PathFault(path); problem != "" {
 		return "its path " + problem
+	}
+	if problem := schema.QueryFault(r.URL.RawQuery); problem != "" {
+		return "its query " + problem + ", from which a server may take another method"
 	}
 	base := strings.TrimSuffix(u.URL.EscapedPath(), "/")
 	switch {
@@ -229,15 +256,8 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = u.URL.Scheme, u.URL.Host, u.URL.Host
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
-			onlyWebsocket(p.Out)
-			for _, name := range credentialHeaders() {
-				p.Out.Header.Del(name)
-			}
-			p.Out.Header.Del(u.header)
-			if x.secret != "" {
-				p.Out.Header[u.header] = []string{u.prefix + x.secret}
-			}
-			p.Out.Header.Set("Accept-Encoding", "identity") // the meter reads the answer
+			p.Out.Header = u.outgoing(p.Out.Header, x.secret)
+			p.Out.Trailer = nil // trailers are headers that come late
 			if p.Out.Body != nil {
 				p.Out.Body = &passed{ReadCloser: p.Out.Body, use: x, count: &x.sent}
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -32,6 +33,8 @@ func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault
 			return nil, invalid("headers", "has an invalid name: use letters, digits and hyphens only")
 		case ours(canonical):
 			return nil, invalid("headers", "must not have %s: the kernel sets it", canonical)
+		case schema.OverridesRequest(canonical):
+			return nil, invalid("headers", "must not have %s, from which a server may take another method, path or host: name them in method and url", canonical)
 		case h.plain[canonical] != nil || h.sealed[canonical] != "":
 			return nil, invalid("headers", "has %s twice", canonical)
 		case strings.HasPrefix(value, sealedPrefix):
@@ -51,14 +54,7 @@ func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault
 }
 
 // ours reports whether a header concerns the connection, the framing or the destination of a request, so that only the kernel sets it.
-func ours(canonical string) bool {
-	switch canonical {
-	case "Host", "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Content-Length", "Upgrade", "Expect",
-		"Http2-Settings", "Accept-Encoding":
-		return true
-	}
-	return strings.HasPrefix(canonical, "Proxy-")
-}
+func ours(canonical string) bool { return canonical == "Host" || schema.FramesRequest(canonical) }
 
 func noToken(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)

@@ -48,6 +48,7 @@ func TestInvalid(t *testing.T) {
 		{"long headers", func(r *fetch.Request) { r.Headers = map[string]string{"x-a": strings.Repeat("a", 40<<10)} }, "longer than 32768"},
 		{"host", func(r *fetch.Request) { r.Headers = map[string]string{"host": "x"} }, "must not have Host"},
 		{"connection", func(r *fetch.Request) { r.Headers = map[string]string{"CONNECTION": "x"} }, "must not have Connection"},
+		{"override", func(r *fetch.Request) { r.Headers = map[string]string{"x_http_method-override": "DELETE"} }, "must not have X_http_method-Override, from which a server may take another method"},
 		{"te", func(r *fetch.Request) { r.Headers = map[string]string{"te": "x"} }, "must not have Te"},
 		{"transfer", func(r *fetch.Request) { r.Headers = map[string]string{"transfer-encoding": "chunked"} }, "must not have Transfer-Encoding"},
 		{"length", func(r *fetch.Request) { r.Headers = map[string]string{"content-length": "1"} }, "must not have Content-Length"},

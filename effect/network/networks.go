@@ -49,6 +49,8 @@ type Upstream struct {
 	Env    string // environment variable with its base URL inside an agent, in addition to PWOS_UPSTREAM_NAME, or ""
 	Rules  []schema.NetRule
 
+	Headers schema.NetHeaders // of requests that are forwarded; nil: schema.KnownHeaders
+
 	Intercept bool // also answer connections of agents to the host of URL
 }
 
@@ -71,7 +73,7 @@ func New(o Options) (*Networks, error) {
 	for i := range o.Upstreams {
 		u := &o.Upstreams[i]
 		made, err := egress.NewUpstream(egress.UpstreamConfig{
-			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules,
+			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules, Headers: u.Headers,
 			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u.Name, u.From) },
 		})
 		if err != nil {
