@@ -40,20 +40,22 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 	for pid, name := range call.Names() {
 		names[pid] = name
 	}
-	var causes, effects []view.Entry
+	var causes, claims, effects []view.Entry
 	for i := range call.Related {
-		switch one := &call.Related[i]; one.Relation {
-		case schema.RelationCause:
+		switch one := &call.Related[i]; {
+		case one.Relation == schema.RelationCause && one.Claimed:
+			claims = append(claims, view.Entry{AuditEntry: one.Entry})
+		case one.Relation == schema.RelationCause:
 			causes = append(causes, view.Entry{AuditEntry: one.Entry})
-		case schema.RelationEffect:
+		case one.Relation == schema.RelationEffect:
 			effects = append(effects, view.Entry{AuditEntry: one.Entry})
 		}
 	}
 	e := &view.Entry{AuditEntry: call.Entry}
 	answer(w, view.Object(nil).Raw("row", at.row(e, names)).Raw("facts", facts(call.Facts(names))).
 		Text("request", view.Escaped(string(e.Request))).Text("answer", view.Escaped(string(e.Payload))).
-		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).Boolean("more", call.More).
-		Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
+		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).Boolean("more", call.More).Integer("later", call.CauseLater).
+		Raw("claims", at.rows(claims, names)).Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
 }
 
 // questionOf returns the approval question of a call; nil if there was none, the kernel no longer has it, or may not show it.

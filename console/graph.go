@@ -124,7 +124,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 		names[e.PID] = e.Agent
 		found[i].AuditEntry = schema.AuditEntry{
 			Success: e.Status == schema.StatusOK, PID: e.PID, Seq: e.Seq, Type: e.Type, Time: e.Metadata.Timestamp, ID: e.Metadata.ID,
-			Correlation: schema.MaybeText(e.Metadata.Correlation), Causation: schema.MaybeText(e.Metadata.Causation),
+			Correlation: schema.MaybeText(e.Metadata.Correlation), Causation: schema.MaybeText(e.Metadata.Causation), Claimed: e.Metadata.Claimed,
 			Status: e.Status, Error: schema.MaybeText(e.Error), Code: e.Code, ErrorID: e.ErrorID, Request: e.Data,
 		}
 	}

@@ -39,6 +39,9 @@ func (k *kernel) row(e *view.Entry, names view.Names) []byte {
 			o = o.Text(text.name, text.value)
 		}
 	}
+	if e.Claimed {
+		o = o.Boolean("claimed", true)
+	}
 	if e.Intent != 0 {
 		o = o.Integer("intent", e.Intent)
 	}

@@ -41,7 +41,7 @@ func cloudEventLine(r *Record) ([]byte, error) {
 }
 
 // cloudEvent converts a record to an event. correlationid and causationid are the names of the specification's
-// extension for correlation.
+// extension for correlation; causationclaimed marks a cause that only the message names.
 func cloudEvent(r *Record) (*cloudevents.Event, error) {
 	data, err := schema.Marshal(&r.Entry)
 	if err != nil {
@@ -57,6 +57,9 @@ func cloudEvent(r *Record) (*cloudevents.Event, error) {
 		if value != "" {
 			e.SetExtension(name, string(value))
 		}
+	}
+	if r.Entry.Claimed {
+		e.SetExtension("causationclaimed", true)
 	}
 	e.SetDataContentType(jsonType)
 	e.DataEncoded = data

@@ -43,6 +43,7 @@ const (
 	attrType      = "pwos.type"
 	attrPID       = "pwos.pid"
 	attrStatus    = "pwos.status"
+	attrLink      = "pwos.cause"
 	attrUpstream  = "pwos.upstream"
 	attrArguments = "pwos.arguments"
 	attrResult    = "pwos.result"
@@ -148,8 +149,8 @@ func members(message []byte) (data []byte, number uint64, err error) {
 
 var errAnswer = errors.New("the receiver's answer is not OTLP's")
 
-// spanOf converts a record to a span. The trace is the correlation, and the parent the message that caused it. A call
-// without a correlation has a trace of its own.
+// spanOf converts a record to a span. The trace is the correlation, and the parent the message that caused it. A cause
+// that only the message names is a link, not the parent. A call without a correlation has a trace of its own.
 func spanOf(r *Record) *trace.Span {
 	e := &r.Entry
 	begin, end := time.UnixMilli(e.Time), time.UnixMilli(e.Time)
@@ -166,7 +167,10 @@ func spanOf(r *Record) *trace.Span {
 	if e.Correlation != "" {
 		s.TraceId = hashOf(16, r.At.Instance, "correlation", string(e.Correlation))
 	}
-	if e.Causation != "" {
+	switch {
+	case e.Claimed:
+		s.Links = []*trace.Span_Link{{TraceId: s.TraceId, SpanId: spanID(r, string(e.Causation)), Attributes: []*common.KeyValue{text(attrLink, "claimed")}}}
+	case e.Causation != "":
 		s.ParentSpanId = spanID(r, string(e.Causation))
 	}
 	if !e.Success {

@@ -57,6 +57,7 @@ func rowOf(call *kernel.Call) *schema.AuditEntry {
 		Payload:   slices.Clone(schema.Value(call.Data)), // the reader reuses the record's memory
 		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
 		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
+		Claimed: meta.Causation != "" && claims(call),
 	}
 	if e.SyscallCode == "" {
 		e.SyscallCode = called
@@ -68,6 +69,15 @@ func rowOf(call *kernel.Call) *schema.AuditEntry {
 		}
 	}
 	return e
+}
+
+// claims reports whether the causation of a call is what a client has written into its message. The kernel sets it for its own
+// steps, and for what it calls itself on connections with these names. It is the only place that tells a claim from a fact.
+func claims(call *kernel.Call) bool {
+	own := slices.ContainsFunc([]string{"kernel", "recovery", "net-", "undo-", "job-", "k-"}, func(prefix string) bool {
+		return strings.HasPrefix(call.Caller.Conn, prefix)
+	})
+	return !call.Syscall.Internal && !own
 }
 
 // ownerOf returns the PID whose call a record is about. It decodes only records that end an intent.

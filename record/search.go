@@ -173,7 +173,7 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 	e := &foundCall{FoundEvent: schema.FoundEvent{
 		Type: entry.Type, Seq: entry.Seq, PID: entry.PID, Agent: s.nameOf(entry.PID), Status: entry.Status,
 		Error: string(entry.Error), Code: entry.Code, ErrorID: entry.ErrorID,
-		Metadata: schema.FoundMeta{ID: entry.ID, Timestamp: entry.Time, Correlation: string(entry.Correlation), Causation: string(entry.Causation)},
+		Metadata: schema.FoundMeta{ID: entry.ID, Timestamp: entry.Time, Correlation: string(entry.Correlation), Causation: string(entry.Causation), Claimed: entry.Claimed},
 	}}
 	if entry.Intent != 0 && entry.Intent != entry.Seq {
 		if record, err = s.recordAt(ctx, uint64(entry.Intent)); err != nil {

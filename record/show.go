@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (s *showing) show(ctx context.Context, record *journal.Record, effects bool
 	if err := s.caller(ctx, row.PID, uint64(begun)); err != nil {
 		return err
 	}
-	if err := s.cause(ctx); err != nil || !effects {
+	if err := s.cause(ctx, uint64(begun)); err != nil || !effects {
 		return err
 	}
 	return s.effects(ctx, uint64(begun))
@@ -205,7 +206,7 @@ func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
 	if invalid != nil || msg.Meta.Causation == "" {
 		return nil
 	}
-	return s.relate(ctx, schema.RelationSpawned, msg.Meta.Causation, endowed.Seq)
+	return s.relate(ctx, schema.RelationSpawned, named{id: msg.Meta.Causation, conn: endowed.Conn}, endowed.Seq)
 }
 
 // holds reports whether a record changes the token of a process.
@@ -273,61 +274,139 @@ func tokenOf(record *journal.Record, pid int64) (schema.ShownToken, error) {
 	return shown, nil
 }
 
-// cause adds the call that the shown one names as its cause.
-func (s *showing) cause(ctx context.Context) error {
+// cause adds the call that caused the shown one: what the kernel knows, then what the message claims.
+func (s *showing) cause(ctx context.Context, begun uint64) error {
 	e := &s.out.Entry
-	s.out.CauseID = string(e.Causation)
-	if s.out.CauseID == "" && e.Success {
-		s.out.CauseID = senderOf(e)
+	known := named{id: string(e.Causation), conn: s.out.Conn, pid: e.PID}
+	if e.Claimed {
+		known.id = ""
 	}
-	if s.out.CauseID == "" || s.out.CauseID == e.ID {
+	mail := mailOf(e)
+	if mail != nil {
+		known = named{id: mail.Causation, sender: mail}
+	}
+	s.out.CauseID = known.id
+	if known.id != "" && known.id != e.ID && (mail == nil || mail.SenderKernel == "") {
+		if err := s.relate(ctx, schema.RelationCause, known, uint64(e.Seq)); err != nil {
+			return err
+		}
+	}
+	if !e.Claimed {
 		return nil
 	}
-	return s.relate(ctx, schema.RelationCause, s.out.CauseID, uint64(e.Seq))
-}
-
-// relate adds the call with a message id that is nearest to an entry.
-func (s *showing) relate(ctx context.Context, relation, id string, seq uint64) error {
-	found, err := s.called(ctx, id, seq-1, seq+1)
-	if found != nil {
-		s.out.Related = append(s.out.Related, schema.RelatedCall{Relation: relation, Entry: *found})
+	claim := string(e.Causation)
+	if s.out.CauseID == "" {
+		s.out.CauseID = claim
+	}
+	if claim == e.ID {
+		return nil
+	}
+	fits := s.calling(named{id: claim})
+	record, err := s.latest(ctx, index.Filter{ID: claim}, begun-1, fits)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		return s.add(ctx, schema.RelatedCall{Relation: schema.RelationCause, Claimed: true}, record)
+	}
+	record, err = s.earliest(ctx, index.Filter{ID: claim}, begun+1, fits)
+	if err == nil && record != nil && s.reach(ownerOf(record)) {
+		s.out.CauseLater = int64(record.Seq)
 	}
 	return err
 }
 
-// senderOf returns the id of the message that sent the first mail of an answer; "" if it has none.
-func senderOf(e *schema.AuditEntry) string {
-	if e.Type != schema.IPCReceive.Type && e.Type != schema.IPCDeliver.Type {
-		return ""
+// named describes a call that the kernel knows to be a cause. Clients choose the ids of messages, and may choose one that was
+// used before, so that the id alone does not identify the call.
+type named struct {
+	id     string
+	conn   string              // probably its connection, since it is that of its steps; "": not known
+	pid    int64               // probably its process
+	sender *schema.MailMessage // that the call has sent, or nil
+}
+
+// calling returns a function that reports whether a record has the row of the call.
+func (s *showing) calling(n named) func(*journal.Record) bool {
+	return func(r *journal.Record) bool {
+		if !mentions(r, n.id) {
+			return false
+		}
+		return s.isRow(r, func(e *schema.AuditEntry) bool {
+			return e.ID == n.id && (n.sender == nil || e.PID == n.sender.SenderPID && (e.Type == schema.SyscallSendMsg.Type || e.Type == schema.IPCBroadcast.Type))
+		})
+	}
+}
+
+// relate adds the call that is nearest to an entry: preferably one of its connection, then one of its process.
+func (s *showing) relate(ctx context.Context, relation string, n named, seq uint64) error {
+	fits := s.calling(n)
+	likely := []func(*journal.Record) bool{fits}
+	if n.sender == nil {
+		likely = []func(*journal.Record) bool{
+			func(r *journal.Record) bool { return r.Conn == n.conn && fits(r) },
+			func(r *journal.Record) bool { return r.PID == n.pid && fits(r) },
+			fits,
+		}
+		if strings.HasPrefix(n.conn, "k-") { // other calls of another kernel are in its own record
+			likely = likely[:1]
+		}
+	}
+	for _, fits := range likely {
+		record, err := s.called(ctx, n, fits, seq)
+		if err != nil {
+			return err
+		}
+		if record != nil {
+			return s.add(ctx, schema.RelatedCall{Relation: relation}, record)
+		}
+	}
+	return nil
+}
+
+// add adds the row of a record, if the caller may see it.
+func (s *showing) add(ctx context.Context, related schema.RelatedCall, record *journal.Record) error {
+	if !s.reach(ownerOf(record)) {
+		return nil
+	}
+	row, err := s.row(ctx, record)
+	if err != nil {
+		return err
+	}
+	related.Entry = *row
+	s.out.Related = append(s.out.Related, related)
+	return nil
+}
+
+// mailOf returns the first mail of an answer; nil if it has none.
+func mailOf(e *schema.AuditEntry) *schema.MailMessage {
+	if !e.Success || e.Type != schema.IPCReceive.Type && e.Type != schema.IPCDeliver.Type {
+		return nil
 	}
 	out, invalid := schema.TypeOf[schema.ReceiveOutput]().Decode(e.Payload)
 	if invalid != nil {
-		return ""
+		return nil
 	}
-	if mail := out.(*schema.ReceiveOutput).Messages; len(mail) > 0 {
-		return mail[0].Causation
+	if mail := out.(*schema.ReceiveOutput).Messages; len(mail) > 0 && mail[0].Causation != "" {
+		return &mail[0]
 	}
-	return ""
+	return nil
 }
 
-// called returns the row of the call with a message id: the latest up to an entry, otherwise the earliest from another one
-// on, since a call's own steps precede it. It is nil if there is none that the caller may see.
-func (s *showing) called(ctx context.Context, id string, upTo, from uint64) (*schema.AuditEntry, error) {
-	f := index.Filter{ID: id}
-	fits := func(r *journal.Record) bool {
-		return mentions(r, id) && s.isRow(r, func(e *schema.AuditEntry) bool { return e.ID == id })
+// called returns the record of the call that has caused an entry: one of those that follow it closely, since a call's own steps
+// precede it, otherwise the latest before it, otherwise the earliest later one. It is nil if there is none.
+func (s *showing) called(ctx context.Context, n named, fits func(*journal.Record) bool, seq uint64) (*journal.Record, error) {
+	f := index.Filter{ID: n.id}
+	if n.sender != nil { // it was sent before it was received
+		return s.latest(ctx, f, seq-1, fits)
 	}
-	record, err := s.within(ctx, from, from+maxSteps, fits)
+	record, err := s.within(ctx, seq+1, seq+1+maxSteps, fits)
 	if err == nil && record == nil {
-		record, err = s.latest(ctx, f, upTo, fits)
+		record, err = s.latest(ctx, f, seq-1, fits)
 	}
 	if err == nil && record == nil {
-		record, err = s.earliest(ctx, f, from+maxSteps, fits)
+		record, err = s.earliest(ctx, f, seq+1+maxSteps, fits)
 	}
-	if err != nil || record == nil || !s.reach(ownerOf(record)) {
-		return nil, err
-	}
-	return s.row(ctx, record)
+	return record, err
 }
 
 // effects adds the calls that the shown one has caused.
@@ -344,7 +423,7 @@ func (s *showing) effects(ctx context.Context, begun uint64) error {
 		}
 		last = r.Seq
 		if !mentions(r, e.ID) || !s.reach(ownerOf(r)) || !s.isRow(r, func(effect *schema.AuditEntry) bool {
-			return string(effect.Causation) == e.ID && effect.Seq != e.Seq
+			return string(effect.Causation) == e.ID && effect.Seq != e.Seq && (!effect.Claimed || uint64(cmp.Or(effect.Intent, effect.Seq)) > begun)
 		}) {
 			return false
 		}
@@ -355,7 +434,7 @@ func (s *showing) effects(ctx context.Context, begun uint64) error {
 		if failed = err; err != nil {
 			return true
 		}
-		s.out.Related = append(s.out.Related, schema.RelatedCall{Relation: schema.RelationEffect, Entry: *effect})
+		s.out.Related = append(s.out.Related, schema.RelatedCall{Relation: schema.RelationEffect, Claimed: effect.Claimed, Entry: *effect})
 		caused++
 		return false
 	})

@@ -51,6 +51,7 @@ type AuditEntry struct {
 	ID          string    `json:"id" keep:"always" doc:"Id of the message."`
 	Correlation MaybeText `json:"correlation" keep:"always" doc:"Its correlation; null if it has none."`
 	Causation   MaybeText `json:"causation" keep:"always" doc:"Id of the message that caused it; null if unknown."`
+	Claimed     bool      `json:"claimed,omitzero" keep:"always" doc:"Whether only the message says what caused it. Absent: the kernel knows it."`
 	Status      string    `json:"status" keep:"always" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
 	Code        int64     `json:"code,omitzero" keep:"always" doc:"Code of the error; absent: there is none."`
 	ErrorID     string    `json:"error_id,omitzero" keep:"always" doc:"Id of the error, as listed in docs/errors.md. Absent if there was no error, or the entry is older than error ids."`

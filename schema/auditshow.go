@@ -10,24 +10,26 @@ type AuditShowInput struct {
 // AuditShowOutput is the answer of Audit.Show. A row has the data of its message if the caller may see it: the operator sees all data,
 // an agent only the data of its own calls without values of the memory, because Memory.Get decides who may read them.
 type AuditShowOutput struct {
-	Entry     AuditEntry     `json:"entry" keep:"always" doc:"The call, as Audit.Log shows it."`
-	Origin    string         `json:"origin" keep:"always" doc:"Origin of the stored data that the call saw."`
-	Conn      string         `json:"conn" keep:"always" doc:"Connection that it came in on: a-PID.RUN is the channel of a program, c-N a socket; inline, kernel, recovery; or a job."`
-	Processes []ShownProcess `json:"processes,omitzero" keep:"always" doc:"The process that called, then its ancestors, as far as the caller may see and the kernel remembers them; absent for the operator."`
-	Authority []ShownToken   `json:"authority,omitzero" keep:"always" doc:"The tokens in force then: the process's, its granter's, and so on, up to a grant of the operator's. Absent for the operator."`
-	Approval  *ShownApproval `json:"approval,omitzero" keep:"always" doc:"The approval that let the call through; absent: no rule asked."`
-	Rule      *ShownRule     `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that refused the call; absent: none did."`
-	CauseID   string         `json:"cause_id,omitzero" keep:"always" doc:"Id of the message that is the cause, whether it was found or not."`
-	Related   []RelatedCall  `json:"related,omitzero" keep:"always" doc:"Calls that belong to it, as far as the caller may see them."`
-	More      bool           `json:"more,omitzero" keep:"always" doc:"Whether it has caused more than is in related: Audit.Log with caused_by lists all."`
-	Repeats   int64          `json:"repeats,omitzero" keep:"always" doc:"The entry whose outcome was given again, since the call repeats its idempotency key; absent: the call ran."`
-	Proof     ShownProof     `json:"proof" keep:"always" doc:"What proves the entry."`
-	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not available: related calls among them, such as the grant of the token, are not shown. Absent: there are none."`
+	Entry      AuditEntry     `json:"entry" keep:"always" doc:"The call, as Audit.Log shows it."`
+	Origin     string         `json:"origin" keep:"always" doc:"Origin of the stored data that the call saw."`
+	Conn       string         `json:"conn" keep:"always" doc:"Connection that it came in on: a-PID.RUN is the channel of a program, c-N a socket; inline, kernel, recovery; or a job."`
+	Processes  []ShownProcess `json:"processes,omitzero" keep:"always" doc:"The process that called, then its ancestors, as far as the caller may see and the kernel remembers them; absent for the operator."`
+	Authority  []ShownToken   `json:"authority,omitzero" keep:"always" doc:"The tokens in force then: the process's, its granter's, and so on, up to a grant of the operator's. Absent for the operator."`
+	Approval   *ShownApproval `json:"approval,omitzero" keep:"always" doc:"The approval that let the call through; absent: no rule asked."`
+	Rule       *ShownRule     `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that refused the call; absent: none did."`
+	CauseID    string         `json:"cause_id,omitzero" keep:"always" doc:"Id of the message that is the cause, whether it was found or not."`
+	CauseLater int64          `json:"cause_later,omitzero" keep:"always" doc:"Entry of the call that the message names as its cause although it was made later, so that it is none; absent: it names none such."`
+	Related    []RelatedCall  `json:"related,omitzero" keep:"always" doc:"Calls that belong to it, as far as the caller may see them."`
+	More       bool           `json:"more,omitzero" keep:"always" doc:"Whether it has caused more than is in related: Audit.Log with caused_by lists all."`
+	Repeats    int64          `json:"repeats,omitzero" keep:"always" doc:"The entry whose outcome was given again, since the call repeats its idempotency key; absent: the call ran."`
+	Proof      ShownProof     `json:"proof" keep:"always" doc:"What proves the entry."`
+	Archived   *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not available: related calls among them, such as the grant of the token, are not shown. Absent: there are none."`
 }
 
 // RelatedCall is a call that is related to the shown call.
 type RelatedCall struct {
-	Relation string     `json:"relation" keep:"always" enum:"spawned cause effect" doc:"spawned: it made the process that called. cause: the call names it as its cause, or it sent the first message that was received. effect: it names the call as its cause; at most 20, oldest first."`
+	Relation string     `json:"relation" keep:"always" enum:"spawned cause effect" doc:"spawned: it made the process that called. cause: it caused the call, or sent the first message that was received. effect: the call caused it; at most 20, oldest first."`
+	Claimed  bool       `json:"claimed,omitzero" keep:"always" doc:"Whether only a message says so. Absent: the kernel knows it."`
 	Entry    AuditEntry `json:"entry" keep:"always" doc:"Its row."`
 }
 
@@ -38,11 +40,11 @@ const (
 	RelationEffect  = "effect"
 )
 
-// Call returns the first call of a relation, nil if there is none.
-func (o *AuditShowOutput) Call(relation string) *AuditEntry {
+// Call returns the first call of a relation, nil if there is none. What the kernel knows precedes what a message claims.
+func (o *AuditShowOutput) Call(relation string) *RelatedCall {
 	for i := range o.Related {
 		if o.Related[i].Relation == relation {
-			return &o.Related[i].Entry
+			return &o.Related[i]
 		}
 	}
 	return nil

@@ -43,6 +43,7 @@ type FoundMeta struct {
 	Timestamp   int64  `json:"timestamp" keep:"always" doc:"When the kernel recorded the call: Unix epoch, milliseconds."`
 	Correlation string `json:"correlation,omitzero" keep:"always" doc:"Its correlation."`
 	Causation   string `json:"causation,omitzero" keep:"always" doc:"What caused it."`
+	Claimed     bool   `json:"claimed,omitzero" keep:"always" doc:"Whether only the message says what caused it. Absent: the kernel knows it."`
 }
 
 // AppendAs appends the answer in the given dialect.
@@ -109,7 +110,9 @@ type GraphNode struct {
 	Seq       int64  `json:"seq,omitzero" keep:"always" doc:"Number of the call's entry, as in Audit.Log."`
 	Intent    int64  `json:"intent,omitzero" keep:"always" doc:"For a call with an effect outside the kernel: the entry that was written before the effect began."`
 	MessageID string `json:"message_id,omitzero" keep:"always" doc:"Id of the call's message."`
-	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call names as its cause, even if that is not in this graph."`
+	Causation string `json:"causation,omitzero" keep:"always" doc:"What caused the call, even if that is not in this graph."`
+	Claimed   bool   `json:"claimed,omitzero" keep:"always" doc:"Whether only the message says what caused it. Absent: the kernel knows it."`
+	Later     bool   `json:"later,omitzero" keep:"always" doc:"Whether what its message names as its cause was called later, so that it is none."`
 	Time      int64  `json:"time,omitzero" keep:"always" doc:"When it was called, or ended if it has an intent: Unix epoch, milliseconds."`
 	LatencyUS int64  `json:"latency_us,omitzero" keep:"always" doc:"How long it took, microseconds."`
 	Status    string `json:"status,omitzero" keep:"always" doc:"The call's verdict, as in Audit.Log."`
@@ -123,6 +126,7 @@ const (
 	NodeProcess = "process"
 
 	EdgeCaused    = "caused"
+	EdgeClaimed   = "claimed"
 	EdgeSpawned   = "spawned"
 	EdgeDelivered = "delivered"
 	EdgeMade      = "made"
@@ -132,7 +136,7 @@ const (
 type GraphEdge struct {
 	From string `json:"from" keep:"always" doc:"Node that it leads from."`
 	To   string `json:"to" keep:"always" doc:"Node that it leads to."`
-	Kind string `json:"kind" keep:"always" enum:"caused spawned delivered made" doc:"caused: the later call names the earlier one as its causation. spawned: the call made the process. delivered: the call sent the process mail. made: the process made the call, which names no cause in this graph."`
+	Kind string `json:"kind" keep:"always" enum:"caused claimed spawned delivered made" doc:"caused: the call caused the later one. claimed: only the later call's message says so. spawned: the call made the process. delivered: the call sent the process mail. made: the process made the call, and the kernel knows no other cause."`
 }
 
 // Label returns the text of a node in a picture: the call, its caller, and its status if that is not ok; or the process.
@@ -150,6 +154,9 @@ func (n *GraphNode) Label() string {
 	}
 	if n.Status != StatusOK {
 		label += " · " + n.Status
+	}
+	if n.Later {
+		label += " · claims a later cause"
 	}
 	return label
 }

@@ -138,7 +138,7 @@ func (d *drawing) x(i int) int { return d.column[i] * (boxWidth + columnGap) }
 // graphStyle is the style of a graph, for light and dark color schemes.
 const graphStyle = `text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.s{font-size:10px;fill:#59636e}
 rect{fill:#f6f8fa;stroke:#8c959f}.process rect{fill:#ddf4ff;stroke:#54aeff}.denied rect,.failed rect{fill:#ffebe9;stroke:#cf222e}
-.running rect,.unknown rect{fill:#fff8c5;stroke:#bf8700}path{fill:none;stroke:#8c959f}path.mail{stroke-dasharray:4 3}marker path{fill:#8c959f;stroke:none}
+.running rect,.unknown rect{fill:#fff8c5;stroke:#bf8700}path{fill:none;stroke:#8c959f}path.mail{stroke-dasharray:4 3}path.claim{stroke-dasharray:1 4}marker path{fill:#8c959f;stroke:none}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.s{fill:#9198a1}rect{fill:#161b22;stroke:#6e7681}.process rect{fill:#0c2d6b;stroke:#388bfd}
 .denied rect,.failed rect{fill:#490202;stroke:#f85149}.running rect,.unknown rect{fill:#3b2300;stroke:#d29922}path{stroke:#6e7681}marker path{fill:#6e7681}}`
 
@@ -180,8 +180,11 @@ func (d *drawing) edges(b *strings.Builder) {
 		if d.column[to] <= d.column[from] {
 			bend = columnGap
 		}
-		if e.Kind == schema.EdgeDelivered {
+		switch e.Kind {
+		case schema.EdgeDelivered:
 			class = ` class="mail"`
+		case schema.EdgeClaimed:
+			class = ` class="claim"`
 		}
 		fmt.Fprintf(b, "<path%s d=\"M%d %dC%d %d %d %d %d %d\" marker-end=\"url(#tip)\"><title>%s</title></path>\n",
 			class, x1, y1, x1+bend, y1, x2-bend, y2, x2, y2, xml(e.Kind))

@@ -21,8 +21,15 @@ type Narrative struct {
 
 // NarratedCalls are the described calls, which may be causes of others.
 type NarratedCalls struct {
-	depths map[string]int // by message id
-	order  []string       // the ids, oldest first
+	calls map[string]narrated // by message id
+	order []string            // the ids, oldest first
+}
+
+// narrated is a described call. Clients choose the ids of messages: it is the first with its id.
+type narrated struct {
+	depth  int
+	pid    int64
+	kernel string
 }
 
 // Sentence describes a call.
@@ -66,7 +73,7 @@ func (n *Narrative) Add(e *Entry) []Sentence {
 	if n.Calls == nil {
 		n.Calls = new(NarratedCalls)
 	}
-	if _, told := n.Calls.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
+	if _, told := n.Calls.calls[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
 		if n.waiting = append(n.waiting, *e); len(n.waiting) <= maxWaiting {
 			return nil
 		}
@@ -98,36 +105,55 @@ func (n *Narrative) End() (sentences []Sentence) {
 
 // sentence describes an entry. A call whose cause is itself or a later call is at the top level.
 func (n *Narrative) sentence(e *Entry) Sentence {
-	cause := string(e.Causation)
-	if m, ok := received(&e.AuditEntry); ok && cause == "" && e.Type == schema.IPCReceive.Type {
-		cause = m.Causation
-	}
-	depth := 0
-	if above, told := n.Calls.depths[cause]; told && cause != e.ID {
-		depth = above + 1
-	}
-	n.Calls.remember(e.ID, depth)
+	depth, note := n.below(e)
+	n.Calls.remember(e.ID, narrated{depth, e.PID, n.Kernel})
 	who := n.Names.Of(e.PID)
 	if Internal(e.Type) {
 		who = "the kernel"
 	} else if e.PID == 0 {
 		who = "the operator"
 	}
-	return Sentence{Entry: *e, Kernel: n.Kernel, Depth: depth, Who: who, Text: n.text(e)}
+	return Sentence{Entry: *e, Kernel: n.Kernel, Depth: depth, Who: who, Text: n.text(e) + note}
 }
 
-func (t *NarratedCalls) remember(id string, depth int) {
-	if t.depths == nil {
-		t.depths = make(map[string]int)
+// below returns the depth of a call in the tree, and a remark if it is there only because its message says so. The mail that it
+// received precedes what its message claims.
+func (n *Narrative) below(e *Entry) (depth int, note string) {
+	cause := string(e.Causation)
+	if m, ok := received(&e.AuditEntry); ok && e.Type == schema.IPCReceive.Type && m.Causation != "" {
+		if above, told := n.Calls.calls[m.Causation]; told && above.pid == m.SenderPID && (m.SenderKernel == "" || m.SenderKernel == above.kernel) {
+			return above.depth + 1, ""
+		}
+		if e.Claimed {
+			cause = ""
+		}
 	}
-	if _, told := t.depths[id]; told || id == "" {
+	above, told := n.Calls.calls[cause]
+	switch {
+	case cause == "" || cause == e.ID:
+		return 0, ""
+	case !e.Claimed && told:
+		return above.depth + 1, ""
+	case told:
+		return above.depth + 1, " (it claims this cause)"
+	case e.Claimed:
+		return 0, " (it claims a cause that is not told before it)"
+	}
+	return 0, ""
+}
+
+func (t *NarratedCalls) remember(id string, call narrated) {
+	if t.calls == nil {
+		t.calls = make(map[string]narrated)
+	}
+	if _, told := t.calls[id]; told || id == "" {
 		return
 	}
 	if len(t.order) == maxTold {
-		delete(t.depths, t.order[0])
+		delete(t.calls, t.order[0])
 		t.order = t.order[1:]
 	}
-	t.depths[id], t.order = depth, append(t.order, id)
+	t.calls[id], t.order = call, append(t.order, id)
 }
 
 // received returns the first message in the answer of an Ipc.Receive.

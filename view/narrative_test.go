@@ -48,9 +48,40 @@ func TestNarrative(t *testing.T) {
 		}
 	}
 	mail := caused(2, "Ipc.Receive", "r", "")
-	mail.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":0,"receiver_pid":7,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"m"}]}`)
+	mail.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":7,"receiver_pid":7,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"m"}]}`)
 	if got := told(caused(1, "Syscall.SendMsg", "m", ""), mail); got != "0:1 1:2" {
 		t.Errorf("mail: %s", got)
+	}
+}
+
+// TestNarrativeOfClaims: a claimed cause is told as one, and mail is below the call of its sender alone.
+func TestNarrativeOfClaims(t *testing.T) {
+	t.Parallel()
+	claimed := func(e view.Entry) view.Entry {
+		e.Claimed = true
+		return e
+	}
+	mail := claimed(caused(4, "Ipc.Receive", "r", "a"))
+	mail.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":8,"receiver_pid":7,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"m"}]}`)
+	sent := caused(3, "Syscall.SendMsg", "m", "")
+	sent.PID = 8
+	n := &view.Narrative{Names: view.Names{}}
+	var lines []string
+	for _, e := range []view.Entry{
+		caused(1, "Memory.Set", "a", ""), claimed(caused(2, "Memory.Set", "b", "a")), sent, mail, claimed(caused(5, "Memory.Set", "c", "later")), caused(6, "Memory.Set", "later", "a"),
+	} {
+		for _, s := range n.Add(&e) {
+			_, note, _ := strings.Cut(s.Text, " (it claims")
+			lines = append(lines, fmt.Sprint(s.Depth, ":", s.Seq, note))
+		}
+	}
+	if got, want := strings.Join(lines, "; "), "0:1; 1:2 this cause); 0:3; 1:4; 0:5 a cause that is not told before it); 1:6"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	forged := caused(1, "Syscall.SendMsg", "m", "") // of pid 7, with the id of another's message
+	mail.Claimed, mail.Causation = false, ""
+	if got := told(forged, mail); got != "0:1 0:4" {
+		t.Errorf("mail is below a call of another process: %s", got)
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *WholeCall) caller(e *Entry, names Names) string {
 		}
 	}
 	if made := s.Call(schema.RelationSpawned); made != nil {
-		who += fmt.Sprintf(", since entry %d", made.Seq)
+		who += fmt.Sprintf(", since entry %d", made.Entry.Seq)
 	}
 	return who
 }
@@ -171,11 +171,19 @@ func (s *WholeCall) decision(t *Table, style Paint) {
 
 // causes describes the cause of the call, and the calls that it caused.
 func (s *WholeCall) causes(t *Table, names Names, style Paint) {
-	switch cause := s.Call(schema.RelationCause); {
-	case cause != nil:
-		t.Row("cause", rowText(cause, names, style))
+	found := false
+	for i := range s.Related {
+		if r := &s.Related[i]; r.Relation == schema.RelationCause {
+			t.Row(causeName(r.Claimed), rowText(&r.Entry, names, style))
+			found = true
+		}
+	}
+	switch {
+	case s.CauseLater != 0:
+		t.Row("cause", s.laterText())
+	case found:
 	case s.CauseID != "":
-		t.Row("cause", fmt.Sprintf("message %s, which is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown)))
+		t.Row(causeName(s.Entry.Claimed), fmt.Sprintf("message %s, which is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown)))
 	default:
 		t.Row("cause", "none is named")
 	}
@@ -184,12 +192,29 @@ func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	}
 	for i := range s.Related {
 		if s.Related[i].Relation == schema.RelationEffect {
-			t.Row("caused", rowText(&s.Related[i].Entry, names, style))
+			name := "caused"
+			if s.Related[i].Claimed {
+				name = "claims it as its cause"
+			}
+			t.Row(name, rowText(&s.Related[i].Entry, names, style))
 		}
 	}
 	if s.More {
 		t.Row("caused", "and more: pwos audit log --correlation, or Audit.Log with caused_by")
 	}
+}
+
+// causeName is the name of a cause that the kernel knows, or of one that only the message claims.
+func causeName(claimed bool) string {
+	if claimed {
+		return "claims as its cause"
+	}
+	return "cause"
+}
+
+// laterText describes a claimed cause that is none.
+func (s *WholeCall) laterText() string {
+	return fmt.Sprintf("none: its message names entry %d, which was called later", s.CauseLater)
 }
 
 // rowText describes a related call in a line.

@@ -24,11 +24,9 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	}
 	w.seen[s.Entry.Seq] = true
 	w.Calls = append(w.Calls, s)
-	cause := s.Call(schema.RelationCause)
-	if cause == nil {
-		if made := s.Call(schema.RelationSpawned); made != nil && s.CauseID == "" {
-			cause = made
-		}
+	var cause *schema.AuditEntry
+	if named := s.cause(); named != nil {
+		cause = &named.Entry
 	}
 	switch {
 	case cause != nil && w.seen[cause.Seq]:
@@ -37,7 +35,7 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 		w.end = fmt.Sprintf("the chain continues after %d causes: \"pwos why %d\" shows more", maxCauses, cause.Seq)
 	case cause != nil:
 		return cause.Seq
-	case s.CauseID != "" && s.CauseID != s.Entry.ID:
+	case s.CauseID != "" && s.CauseID != s.Entry.ID && s.CauseLater == 0:
 		w.end = fmt.Sprintf("a cause is missing: the message %s is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown))
 	case s.Entry.Type == schema.KernelBooted.Type:
 		w.end = "it begins with the kernel's start"
@@ -49,6 +47,18 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 		w.end = "it begins with an agent that names no cause, and whose spawn is not in the record that you may see"
 	}
 	return 0
+}
+
+// cause returns the call that precedes this one in a chain: its cause, or the call that spawned its agent. A cause that is missing is
+// not replaced, but one that is none is.
+func (s *WholeCall) cause() *schema.RelatedCall {
+	if cause := s.Call(schema.RelationCause); cause != nil {
+		return cause
+	}
+	if s.CauseID == "" || s.CauseLater != 0 {
+		return s.Call(schema.RelationSpawned)
+	}
+	return nil
 }
 
 // Table returns a table of the calls, each with its authority, and the end of the chain.
@@ -65,6 +75,12 @@ func (w *Causes) Table(names Names, style Paint) *Table {
 		for j := range s.Authority {
 			t.Row("", "", "", style(Faint, "allowed: "+grantText(&s.Authority[j], &s.Entry, names)))
 		}
+		if s.CauseLater != 0 {
+			t.Row("", "", "", style(Faint, "cause: "+s.laterText()))
+		}
+		if cause := s.cause(); cause != nil && cause.Claimed {
+			t.Row("", "", "", style(Faint, s.knownText()))
+		}
 		if a := s.Approval; a != nil {
 			t.Row("", "", "", style(Faint, fmt.Sprintf("approved: %s, as rule %s asks", Escaped(a.Approval), Escaped(a.Rule))))
 		}
@@ -79,14 +95,28 @@ func (w *Causes) Table(names Names, style Paint) *Table {
 // link describes the relation of a call to the one before it in the list.
 func (w *Causes) link(i int) string {
 	after := &w.Calls[i-1]
-	cause := after.Call(schema.RelationCause)
+	cause := after.cause()
 	switch {
-	case cause == nil:
+	case cause.Relation == schema.RelationSpawned:
 		return "spawned by"
-	case after.Entry.Causation == "":
+	case cause.Claimed:
+		return "claims to be caused by"
+	case mailed(after.Entry.Type):
 		return "received mail of"
 	}
 	return "caused by"
+}
+
+// mailed reports whether the cause of a syscall that the kernel knows is the mail that it receives.
+func mailed(typ string) bool { return typ == schema.IPCReceive.Type || typ == schema.IPCDeliver.Type }
+
+// knownText describes what the kernel knows of the origin of a call that claims a cause.
+func (s *WholeCall) knownText() string {
+	made := s.Call(schema.RelationSpawned)
+	if made == nil {
+		return "the kernel knows no cause: only its message names one"
+	}
+	return fmt.Sprintf("the kernel knows no cause but the spawn of its agent, entry %d: only its message names one", made.Entry.Seq)
 }
 
 // Line returns the chain as JSON.

@@ -114,3 +114,36 @@ func TestCausesBound(t *testing.T) {
 		t.Errorf("%d calls, and %s", len(chain.Calls), end[len(end)-100:])
 	}
 }
+
+// TestCausesClaimed: a cause that only a message names is called a claim, beside what the kernel knows, and one that was called later is
+// none.
+func TestCausesClaimed(t *testing.T) {
+	t.Parallel()
+	claim := shownCall(9, 3, "Memory.Set", "m-8", relatedCall(schema.RelationSpawned, 4), relatedCall(schema.RelationCause, 8))
+	claim.Entry.Claimed, claim.Related[1].Claimed = true, true
+	later := shownCall(8, 3, "Memory.Set", "m-9", relatedCall(schema.RelationSpawned, 4))
+	later.Entry.Claimed, later.CauseLater = true, 9
+	mail := shownCall(4, 0, "Syscall.Spawn", "")
+	var chain view.Causes
+	for _, s := range []view.WholeCall{claim, later, mail} {
+		chain.Add(s)
+	}
+	var text []string
+	for _, cells := range chain.Table(view.Names{3: "worker"}, func(_ view.Look, text string) string { return text }).Rows {
+		text = append(text, strings.TrimSpace(cells[0]+" "+cells[3]))
+	}
+	for i, want := range []string{
+		"9 Memory.Set", "the kernel knows no cause but the spawn of its agent, entry 4: only its message names one",
+		"8 claims to be caused by: Memory.Set", "cause: none: its message names entry 9, which was called later", "4 spawned by: Syscall.Spawn", "it begins with the operator",
+	} {
+		if i >= len(text) || !strings.HasPrefix(text[i], want) {
+			t.Fatalf("row %d of\n%s\nis not %q", i, strings.Join(text, "\n"), want)
+		}
+	}
+	shown := claim.Table(view.Names{}, func(_ view.Look, text string) string { return text }).Text() + later.Table(view.Names{}, func(_ view.Look, text string) string { return text }).Text()
+	for _, want := range []string{"claims as its cause", "none: its message names entry 9, which was called later"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%s\ndoes not say %q", shown, want)
+		}
+	}
+}

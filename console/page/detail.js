@@ -41,13 +41,14 @@ export function Detail({ seq, kernel, named, open: show, close, grant, go }) {
 					${row.intent && html`<dt>Intent</dt><dd>entry ${row.intent}</dd>`}
 					<dt>Message</dt><dd><code>${plain(row.id)}</code></dd>
 					${row.correlation && html`<dt>Correlation</dt><dd><code>${plain(row.correlation)}</code></dd>`}
-					${row.causation && html`<dt>Cause</dt><dd><code>${plain(row.causation)}</code></dd>`}
+					${row.causation && html`<dt>${row.claimed ? 'Claimed cause' : 'Cause'}</dt><dd><code>${plain(row.causation)}</code>${value.later ? ` is none: entry ${value.later} was called later` : ''}</dd>`}
 					${value.facts.map(([name, text], i) => html`<dt key=${`t${i}`}>${LABELS[name] ?? name}</dt><dd key=${`d${i}`}>${HASHES.has(name) ? html`<code>${text}</code>` : text}</dd>`)}
 				</dl>
 				${value.message && html`<p class="problem">${value.message}</p>`}
 				${value.request && html`<h3>Data</h3><${Json} text=${value.request} label="Data of the call" />`}
 				${value.answer && value.answer !== 'null' && html`<h3>Answer</h3><${Json} text=${value.answer} label="Answer" />`}
 				<${Related} title="Caused by" rows=${value.causes} open=${open} />
+				<${Related} title="Claims to be caused by" rows=${value.claims} open=${open} />
 				<${Related} title="Effects" rows=${value.effects} open=${open} />
 				${value.more && html`<p class="faint">There are more effects: see its correlation.</p>`}
 				</div>`}

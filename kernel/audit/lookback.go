@@ -72,7 +72,7 @@ func begun(n *schema.GraphNode) int64 {
 func (g *graph) add(e *schema.AuditEntry) {
 	n := schema.GraphNode{
 		ID: "c" + strconv.FormatInt(e.Seq, 10), Kind: schema.NodeCall, Type: e.Type, PID: e.PID, Agent: g.name(e.PID), Seq: e.Seq,
-		Intent: e.Intent, MessageID: e.ID, Causation: string(e.Causation), Time: e.Time, LatencyUS: e.LatencyUS, Status: e.Status,
+		Intent: e.Intent, MessageID: e.ID, Causation: string(e.Causation), Claimed: e.Claimed, Time: e.Time, LatencyUS: e.LatencyUS, Status: e.Status,
 		Error: string(e.Error), ErrorID: e.ErrorID,
 	}
 	if e.ID != "" {
@@ -121,8 +121,8 @@ func (g *graph) leads(call string, pid int64, kind string) {
 	g.edges = append(g.edges, schema.GraphEdge{From: call, To: g.nodes[i].ID, Kind: kind})
 }
 
-// connect adds the edges to calls: from the call that is named as the cause, if it began before; else from the process that
-// made the call, if the graph says where that came from. So no call is behind itself, whatever ids clients give.
+// connect adds the edges to calls: from the call that is the cause, if it began before; and from the process that made the call, if
+// the kernel knows no other cause and the graph says where that came from. So no call is behind itself, whatever ids clients give.
 func (g *graph) connect() {
 	for i := range g.nodes {
 		n := &g.nodes[i]
@@ -135,11 +135,15 @@ func (g *graph) connect() {
 				cause = k
 			}
 		}
-		process, known := g.of[n.PID]
-		switch {
-		case cause >= 0:
-			g.edges = append(g.edges, schema.GraphEdge{From: g.nodes[cause].ID, To: n.ID, Kind: schema.EdgeCaused})
-		case known && process < i:
+		n.Later = n.Claimed && cause < 0 && n.Causation != n.MessageID && len(g.calls[n.Causation]) > 0
+		if cause >= 0 {
+			kind := schema.EdgeCaused
+			if n.Claimed {
+				kind = schema.EdgeClaimed
+			}
+			g.edges = append(g.edges, schema.GraphEdge{From: g.nodes[cause].ID, To: n.ID, Kind: kind})
+		}
+		if process, known := g.of[n.PID]; known && process < i && (cause < 0 || n.Claimed) {
 			g.edges = append(g.edges, schema.GraphEdge{From: g.nodes[process].ID, To: n.ID, Kind: schema.EdgeMade})
 		}
 	}

@@ -201,10 +201,10 @@ func TestArchiveShow(t *testing.T) {
 				var out schema.AuditShowOutput
 				c.call("Audit.Show", data, &out)
 				if e := out.Call(schema.RelationCause); e != nil {
-					cause = e.Seq
+					cause = e.Entry.Seq
 				}
 				if e := out.Call(schema.RelationSpawned); e != nil {
-					birth = e.Seq
+					birth = e.Entry.Seq
 				}
 				for i := range out.Authority {
 					tokens = append(tokens, out.Authority[i].Seq)

@@ -115,8 +115,8 @@ func TestGraphOfAgents(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("callSyscall.Spawn%d spawned process%d", parent, parent+2),
 		fmt.Sprintf("process%d made callMemory.Set%d", parent+2, parent+2),
-		fmt.Sprintf("callSyscall.Spawn%d caused callMemory.Set%d", parent, parent),
-		fmt.Sprintf("callSyscall.Spawn%d caused callSyscall.SendMsg%d", parent, sibling),
+		fmt.Sprintf("callSyscall.Spawn%d claimed callMemory.Set%d", parent, parent),
+		fmt.Sprintf("callSyscall.Spawn%d claimed callSyscall.SendMsg%d", parent, sibling),
 		fmt.Sprintf("callSyscall.SendMsg%d delivered process%d", sibling, parent),
 	} {
 		if !slices.Contains(edges, want) {
@@ -136,6 +136,101 @@ func TestGraphOfAgents(t *testing.T) {
 	for _, n := range theirs.Nodes {
 		if n.PID != sibling && (n.Kind == schema.NodeCall || n.Agent != "") {
 			t.Errorf("the sibling sees %+v", n)
+		}
+	}
+}
+
+// TestClaimedCauses: what a client writes as the cause of its call is told apart from what the kernel knows, and is none if it was called
+// later. A message id that another process has used first, or after, leads to nobody else's call.
+func TestClaimedCauses(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	const all = `{"allowed_syscalls":["*"]}`
+	a, b := operator.spawn(0, all), operator.spawn(0, all)
+	onA, onB := p.connect(a), p.connect(b)
+	send := func(c *client, id, typ, data, causation string) int64 {
+		t.Helper()
+		c.write(fmt.Sprintf(`{"kind":"command","type":%q,"data":%s,"metadata":{"id":%q,"timestamp":1,"correlation":"flow"%s}}`+"\n", typ, data, id, causation))
+		return int64(c.next().Metadata.Kernel.Seq)
+	}
+	const cause = `,"causation":%q`
+	early := send(operator, "early", "Memory.Set", `{"key":"e","value":1}`, "")
+	claim := send(onA, "claim", "Memory.Set", `{"key":"c","value":1}`, fmt.Sprintf(cause, "early"))
+	before := send(onA, "before", "Memory.Set", `{"key":"b","value":1}`, fmt.Sprintf(cause, "after"))
+	after := send(operator, "after", "Memory.Set", `{"key":"a","value":1}`, "")
+	mail := send(onA, "mail", "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":1}`, b), "")
+	forged := send(onB, "mail", "Memory.Set", `{"key":"f","value":1}`, "")
+	got := send(onB, "got", "Ipc.Receive", `{}`, fmt.Sprintf(cause, "early"))
+	born := send(operator, "born", "Syscall.Spawn", `{"child_agent_id":"c","capabilities":{"allowed_syscalls":["Memory.*"]}}`, "")
+	send(onB, "born", "Memory.Set", `{"key":"g","value":1}`, "")
+	child := p.connect(b + 1)
+	own := send(child, "own", "Memory.Set", `{"key":"h","value":1}`, "")
+
+	show := func(seq int64) (out schema.AuditShowOutput) {
+		t.Helper()
+		operator.call("Audit.Show", fmt.Sprintf(`{"seq":%d}`, seq), &out)
+		return out
+	}
+	related := func(seq int64, relation string) (list []string) {
+		t.Helper()
+		out := show(seq)
+		for _, r := range out.Related {
+			if r.Relation == relation {
+				list = append(list, fmt.Sprint(r.Entry.Seq, r.Claimed))
+			}
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		what     string
+		seq      int64
+		relation string
+		want     []string
+	}{
+		{"a claim", claim, "cause", []string{fmt.Sprint(early, true)}},
+		{"a cause that came later", before, "cause", nil},
+		{"mail and a claim", got, "cause", []string{fmt.Sprint(mail, false), fmt.Sprint(early, true)}},
+		{"effects that are claimed", early, "effect", []string{fmt.Sprint(claim, true), fmt.Sprint(got, true)}},
+		{"an effect that came before", after, "effect", nil},
+		{"a spawn", own, "spawned", []string{fmt.Sprint(born, false)}},
+		{"a forged message", forged, "cause", nil},
+	} {
+		if list := related(tt.seq, tt.relation); !slices.Equal(list, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.what, list, tt.want)
+		}
+	}
+	if later := show(before).CauseLater; later != after {
+		t.Errorf("the later cause is %d, want %d", later, after)
+	}
+	var log schema.AuditLogOutput
+	operator.call("Audit.Log", `{"limit":1000}`, &log)
+	for _, e := range log.Entries {
+		if want := e.Seq == claim || e.Seq == before || e.Seq == got; e.Claimed != want {
+			t.Errorf("entry %d %s of %q: claimed %v", e.Seq, e.Type, e.Causation, e.Claimed)
+		}
+	}
+	var graph schema.EventGraphOutput
+	operator.call("Event.Graph", `{"correlationId":"flow"}`, &graph)
+	name := func(seq int64) string { return fmt.Sprintf("c%d", seq) }
+	for _, want := range []schema.GraphEdge{
+		{From: name(early), To: name(claim), Kind: schema.EdgeClaimed},
+		{From: name(early), To: name(got), Kind: schema.EdgeClaimed},
+		{From: fmt.Sprintf("p%d", b), To: name(got), Kind: schema.EdgeMade},
+		{From: name(mail), To: fmt.Sprintf("p%d", b), Kind: schema.EdgeDelivered},
+	} {
+		if !slices.Contains(graph.Edges, want) {
+			t.Errorf("no edge %+v in %+v", want, graph.Edges)
+		}
+	}
+	for _, n := range graph.Nodes {
+		if n.Later != (n.Seq == before) {
+			t.Errorf("node %+v", n)
+		}
+	}
+	for _, e := range graph.Edges {
+		if e.From == name(after) || e.To == name(before) && e.Kind != schema.EdgeMade {
+			t.Errorf("edge %+v", e)
 		}
 	}
 }

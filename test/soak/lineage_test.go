@@ -82,7 +82,7 @@ func (l *lineage) walk(t *testing.T, c *conn) {
 			}
 			return
 		}
-		ask = fmt.Sprintf(`{"seq":%d,"effects":false}`, cause.Seq)
+		ask = fmt.Sprintf(`{"seq":%d,"effects":false}`, cause.Entry.Seq)
 	}
 }
 

@@ -143,7 +143,7 @@ func TestLookBack(t *testing.T) {
 			if cause == nil {
 				t.Fatalf("entry %d is shown without its cause", seq)
 			}
-			seq = cause.Seq
+			seq = cause.Entry.Seq
 		}
 	})
 	median(t, fmt.Sprintf("the causes of an agent's call, %d links", agents.links), func() { agents.walk(t, c) })
