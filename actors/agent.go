@@ -20,7 +20,7 @@ type agent struct {
 	kernel  *Kernel
 	parent  *actor.PID
 	program kernel.Program
-	cause   kernel.Call     // of its notes
+	cause   kernel.Cause    // of its notes
 	from    *process.Hosted // state of a process of the previous run of the kernel
 
 	phase        phase
@@ -62,7 +62,7 @@ type run struct {
 // Messages to agents.
 type (
 	stop struct { // end the program
-		cause    kernel.Call
+		cause    kernel.Cause
 		ordered  bool // the process has ended
 		shutdown bool // the kernel ends
 		hurry    bool // without grace

@@ -38,7 +38,7 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 		return
 	}
 	s.note = ctx.Self()
-	a.cause.Message.Meta = s.calls[0].Message.Meta // this note is the cause of the next one
+	a.cause.ID = s.calls[0].Message.Meta.ID // this note is the cause of the next one
 	a.kernel.send(s)
 }
 

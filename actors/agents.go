@@ -36,7 +36,7 @@ type pending struct {
 // effect is an effect of a call that is on disk.
 type effect struct {
 	effect *kernel.Work
-	cause  kernel.Call // without its data
+	cause  kernel.Cause
 }
 
 // effects are those of a batch, whose answers wait for them; batch is nil if there are no answers.
@@ -90,7 +90,7 @@ func (m *agents) Receive(ctx actor.Context) {
 		m.programOver(ctx, msg.pid)
 		ctx.Send(m.alive[msg.pid], dismissed{}) // it gets no further messages
 	case resumed:
-		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: msg.Origin}})
+		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Cause{Conn: "recovery", Origin: msg.Origin}})
 	case retimed, expired:
 		m.tell(ctx, msg)
 	case endAll:
@@ -134,7 +134,7 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 		}
 		for _, pid := range one.effect.Stop {
 			if m.alive[pid] != nil && !m.over[pid] {
-				if pid != one.cause.Caller.PID { // a process that ends itself is answered while it still runs
+				if pid != one.cause.PID { // a process that ends itself is answered while it still runs
 					wait.left++
 					m.awaitEnd[pid] = append(m.awaitEnd[pid], wait)
 				}
@@ -232,7 +232,7 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	m.answerStart(ctx, pid)
 	m.programOver(ctx, pid)
 	why := "the kernel failed to look after it"
-	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: m.kernel.origin}
+	cause := &kernel.Cause{Conn: "recovery", Origin: m.kernel.origin}
 	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
 	if m.unrecordable {
 		return // the next start records it

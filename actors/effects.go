@@ -96,7 +96,7 @@ func (r *runs) run(b *frames) {
 		outcome.Refs, end.Digest = job.Elsewhere.Refs, job.Elsewhere.Digest
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
+	step, failed := r.kernel.step(call.AsCause(), call.Syscall.Ended(end))
 	if failed != nil { // a bug in the row; the intent gets an outcome at the next start
 		r.log.Error("effect has no outcome", "call", call, "error", failed)
 		call.Effect, call.Err = nil, failed
@@ -104,6 +104,7 @@ func (r *runs) run(b *frames) {
 		return
 	}
 	step.ends, step.account = b, b.account
+	step.calls[0].Holds = call.Holds
 	step.calls[0].Proof.LatencyUS = kernel.Microseconds(time.Since(b.begun))
 	r.kernel.prepare(&step.calls[0])
 	do, ended := call.Effect.Run, r.ends[call.Message.Type] // the step owns b from here on

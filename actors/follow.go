@@ -36,7 +36,7 @@ const maxFollowing = 64
 
 // ending is a command that runs at the end of a connection.
 type ending struct {
-	cause kernel.Call
+	cause kernel.Cause
 	step  schema.Request
 }
 
@@ -52,21 +52,21 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof, Approval: call.Approval}
-	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
 		if c.endings == nil {
 			c.endings = make(map[endingKey]ending)
 		}
 		key = &endingKey{l.End.Row.Type, call.PID}
-		c.endings[*key] = ending{cause, *l.End}
+		c.endings[*key] = ending{*call.AsCause(), *l.End}
 	}
 	if l.Follow == nil {
 		return
 	}
-	cause.Message.Data = bytes.Clone(call.Message.Data) // the connection's next frames overwrite the buffer
-	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
+	subscribed := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof, Approval: call.Approval}
+	subscribed.Message = call.Message
+	subscribed.Message.Data = bytes.Clone(call.Message.Data) // the connection's next frames overwrite the buffer
+	s := &subscription{following: &following{call: subscribed}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {
 		c.unsubscribed(s, fault.SubscriptionTooMany.New("a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
 		return
@@ -98,7 +98,7 @@ func (c *connection) follow(ctx actor.Context) {
 func (c *connection) ask(ctx actor.Context, s *subscription) {
 	q := &question{replyTo: ctx.Self(), following: s.following}
 	q.sender = q
-	if err := c.kernel.fill(&q.batch, &s.call, s.next); err != nil {
+	if err := c.kernel.fill(&q.batch, s.call.AsCause(), s.next); err != nil {
 		c.unsubscribed(s, err)
 		return
 	}
@@ -201,10 +201,10 @@ func (c *connection) end(key endingKey) {
 }
 
 // conclude runs the command for the end of a call's connection.
-func (k *Kernel) conclude(cause *kernel.Call, request schema.Request) {
+func (k *Kernel) conclude(cause *kernel.Cause, request schema.Request) {
 	s, err := k.step(cause, request)
 	if err != nil {
-		k.log.Error("command at the end of a connection failed", "call", cause, "error", err)
+		k.log.Error("command at the end of a connection failed", "conn", cause.Conn, "type", request.Row.Type, "error", err)
 		return
 	}
 	s.mustApply = true

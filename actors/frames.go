@@ -252,16 +252,14 @@ func (b *batch) intends() bool {
 func (b *batch) effects() (list []effect) {
 	for i := range b.calls {
 		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
-			list = append(list, effect{call.Effect, kernel.Call{
-				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
-			}})
+			list = append(list, effect{call.Effect, *call.AsCause()})
 		}
 	}
 	return list
 }
 
 // fill makes b a call of the kernel itself, with cause as its cause.
-func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fault.Fault {
+func (k *Kernel) fill(b *batch, cause *kernel.Cause, request schema.Request) *fault.Fault {
 	data, err := schema.Marshal(request.Input)
 	if err != nil {
 		return fault.Of(err)

@@ -36,9 +36,7 @@ func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 	if k.refusing.Load() {
 		return false
 	}
-	cause := kernel.Call{Caller: call.Caller, Origin: call.Origin}
-	cause.Message.Meta = call.Message.Meta
-	s, err := k.step(&cause, question)
+	s, err := k.step(call.AsCause(), question)
 	if err != nil {
 		k.log.Error("question not journaled", "type", question.Row.Type, "error", err)
 		return false

@@ -296,7 +296,7 @@ func (k *Kernel) Recover(steps []schema.Request) {
 		}
 	}
 	for _, step := range steps {
-		s, err := k.step(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
+		s, err := k.step(&kernel.Cause{Conn: "recovery", Origin: k.origin}, step)
 		if err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
@@ -453,7 +453,5 @@ func (k *Kernel) settle(i *idempotency.Intent, outcome idempotency.Outcome, unkn
 		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: outcome.Err == nil || begun(outcome.Err), Causation: i.Causation, Unknown: unknown,
 		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: outcome.Data, Err: outcome.Err}),
 	}
-	cause := &kernel.Call{Caller: kernel.Caller{Conn: conn}, Origin: i.Origin}
-	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.ID, i.Correlation
-	return k.command(cause, row.Ended(end))
+	return k.command(&kernel.Cause{Conn: conn, Origin: i.Origin, ID: i.ID, Correlation: i.Correlation}, row.Ended(end))
 }

@@ -25,7 +25,7 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
 		return
 	}
-	s, err := k.step(&kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
+	s, err := k.step(&kernel.Cause{Conn: "kernel", Origin: k.origin}, step)
 	if err != nil {
 		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
 		return
@@ -154,7 +154,7 @@ func (o *ownConnection) Receive(ctx actor.Context) {
 func (o *ownConnection) answered(ctx actor.Context, b *batch) {
 	call := &b.calls[0]
 	if l := call.Lasting; l != nil && l.End != nil && call.Err == nil {
-		o.kernel.conclude(call, *l.End) // its connection ends here
+		o.kernel.conclude(call.AsCause(), *l.End) // its connection ends here
 	}
 	if call.Err != nil {
 		o.reply(ctx, ownAnswer{err: call.Err})

@@ -280,9 +280,13 @@ func (a *audit) notBegun(call *kernel.Call) {
 	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {
 		end.Name = do.Name
 	}
-	if err := a.kernel.command(call, call.Syscall.Ended(end)); err != nil {
+	step, err := a.kernel.step(call.AsCause(), call.Syscall.Ended(end))
+	if err != nil {
 		a.log.Error("effect has no outcome", "call", call, "error", err)
+		return
 	}
+	step.calls[0].Holds = call.Holds
+	a.kernel.send(step)
 }
 
 // fenced ends the kernel.

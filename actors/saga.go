@@ -42,11 +42,13 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 		}
 		s.last = next.Row
 		s.result.Steps = s.result.Steps[1:]
-		step, err := d.kernel.step(call, next)
+		call.Begun = true
+		step, err := d.kernel.step(call.AsCause(), next)
 		if err != nil {
 			failed = err
 			break
 		}
+		step.calls[0].Holds = call.Holds
 		step.account = s.batch.account
 		if step.domain != d.name {
 			step.saga, step.from, s.awaits = s, ctx.Self(), step.domain
@@ -130,15 +132,14 @@ type step struct {
 }
 
 // step returns a command of the kernel itself, with cause as its cause.
-func (k *Kernel) step(cause *kernel.Call, request schema.Request) (*step, *fault.Fault) {
+func (k *Kernel) step(cause *kernel.Cause, request schema.Request) (*step, *fault.Fault) {
 	s := new(step)
 	s.sender = s
-	cause.Begun = true
 	return s, k.fill(&s.batch, cause, request)
 }
 
 // command sends a step to its domain.
-func (k *Kernel) command(cause *kernel.Call, request schema.Request) *fault.Fault {
+func (k *Kernel) command(cause *kernel.Cause, request schema.Request) *fault.Fault {
 	s, err := k.step(cause, request)
 	if err == nil {
 		k.send(s)

@@ -94,22 +94,39 @@ type Answer struct {
 	Seq  uint64 // of the call's entry; 0: it has none
 }
 
+// Cause is what the kernel makes a command of its own for: a call, or an occasion such as a start.
+type Cause struct {
+	PID    int64  // that called
+	Conn   string // in the journal
+	Origin string
+	Urgent bool // the command may use the journal's reserve
+
+	ID, Correlation string // of the call's message, or empty
+}
+
+// AsCause returns the call as the cause of a command.
+func (c *Call) AsCause() *Cause {
+	return &Cause{
+		PID: c.Caller.PID, Conn: c.Caller.Conn, Origin: c.Origin, Urgent: c.Urgent,
+		ID: c.Message.Meta.ID, Correlation: c.Message.Meta.Correlation,
+	}
+}
+
 // StepOf returns the call of a command that the kernel makes because of cause: with an id of its own, made at now, its data
 // encoded for the journal.
-func StepOf(cause *Call, step schema.Request, data []byte, id string, now time.Time) Call {
+func StepOf(cause *Cause, step schema.Request, data []byte, id string, now time.Time) Call {
 	return Call{
-		Caller:  Caller{PID: Operator, Conn: cause.Caller.Conn},
+		Caller:  Caller{PID: Operator, Conn: cause.Conn},
 		Syscall: step.Row,
 		Input:   step.Input,
 		Origin:  cause.Origin,
 		Urgent:  cause.Urgent,
-		Holds:   cause.Holds,
 		Time:    now.UnixMilli(),
 		Message: schema.Message{
 			Kind: step.Row.Kind, Type: step.Row.Type, Data: data,
 			Meta: schema.Metadata{
 				Present: true, ID: id, Timestamp: now.UnixMilli(),
-				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
+				Correlation: cause.Correlation, Causation: cause.ID,
 			},
 		},
 	}

@@ -18,7 +18,7 @@ func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step
 	if err != nil {
 		return fmt.Errorf("note %s: %w", row.Type, err)
 	}
-	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
+	cause := kernel.Cause{Conn: "kernel", Origin: origin}
 	call := kernel.StepOf(&cause, step, data, schema.NewStamper().NewID(), time.Now())
 	call.Tick = tick
 	begun := time.Now()
@@ -46,7 +46,7 @@ func Vouch(log *journal.Log, origin string, tick int64, in *schema.AuditRedacted
 	if err != nil {
 		return 0, fmt.Errorf("note %s: %w", step.Row.Type, err)
 	}
-	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
+	cause := kernel.Cause{Conn: "kernel", Origin: origin}
 	call := kernel.StepOf(&cause, step, data, schema.NewStamper().NewID(), time.Now())
 	call.Tick, call.Data = tick, data
 	seq = log.Append(new(Encoder).Entry(&call, 0))
