@@ -33,6 +33,7 @@ type frames struct {
 	alone    bool            // its calls run alone on their connection
 	ctx      context.Context // of calls that run alone: ends with the connection, or when the client disconnects
 	run      *ownRun         // carries out the effect of a call that Act made
+	waits    func()          // called when its call waits at the gate; nil: nothing is
 	answered bool            // they have returned, and wait for earlier batches
 }
 

@@ -81,6 +81,9 @@ func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 			d.pended = make(map[string]*pended)
 		}
 		d.pended[f.calls[0].Caller.Conn] = &pended{frames: f}
+		if f.waits != nil {
+			f.waits()
+		}
 	}
 	d.park(ctx, b, q.Wait)
 }

@@ -48,11 +48,11 @@ func (k *Kernel) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) 
 		return kernel.Answer{}, err
 	}
 	if own.Run == nil {
-		return k.answer(ctx, call, nil)
+		return k.answer(ctx, call, nil, own.Waits)
 	}
 	run := &ownRun{run: own.Run, done: make(chan struct{})}
 	defer run.wait()
-	return k.answer(ctx, call, run)
+	return k.answer(ctx, call, run, own.Waits)
 }
 
 // ownCall returns the call of own, with its data encoded for the journal and a name for its connection.
@@ -89,7 +89,7 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 }
 
 // answer makes a call, whose message gets an id.
-func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) (kernel.Answer, error) {
+func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun, waits func()) (kernel.Answer, error) {
 	call, caller := *made, made.Caller
 	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)
@@ -101,10 +101,10 @@ func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) (ke
 	if !share.take(ctx, 0) {
 		return kernel.Answer{}, errHungUp
 	}
-	waits, giveUp := context.WithCancelCause(context.Background())
+	ends, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
 	f := newFrames()
-	f.domain, f.alone, f.account, f.ctx, f.run = way(&call), runsAlone(&call), share, waits, run
+	f.domain, f.alone, f.account, f.ctx, f.run, f.waits = way(&call), runsAlone(&call), share, ends, run, waits
 	f.calls = append(f.calls, call)
 	domain := k.domains[f.domain]
 	own := &ownConnection{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}

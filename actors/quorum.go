@@ -137,7 +137,7 @@ func (b *batch) answersFromDisk() bool {
 	}
 	for i := range b.calls {
 		call := &b.calls[i]
-		if call.Caller.PID != kernel.Operator || call.Syscall == nil || call.Syscall.Kind != schema.KindQuery {
+		if call.Caller.PID != kernel.Operator || call.Caller.Via == kernel.ViaCluster || call.Syscall == nil || call.Syscall.Kind != schema.KindQuery {
 			return false
 		}
 	}

@@ -238,7 +238,6 @@ func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 		spawn.Capabilities, wire.Spawn = &grant, &spawn
 	}
 	reply, sent, err := l.calls(one.Kernel).request(l.ctx, &request{Errand: &wire})
-	before := one.tried
 	one.tried = one.tried || sent
 	switch {
 	case l.ctx.Err() != nil:
@@ -253,10 +252,10 @@ func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 	case reply.Error != nil:
 		failed = reply.Error.fault()
 		l.refuse(one.Kernel, true, failed)
-		return nil, failed, !before && failed.ID != fault.ClusterReplayed
+		return nil, failed, !one.tried && verdictOf(failed) == nothingDone
 	case reply.Failed != nil:
 		failed = reply.Failed.faultOf(one.Kernel)
-		return nil, failed, !open(failed)
+		return nil, failed, verdictOf(failed) != unknown
 	}
 	data, err = one.outcome(reply.Data)
 	if err != nil {
@@ -265,11 +264,6 @@ func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 		return nil, nil, false
 	}
 	return data, nil, true
-}
-
-// open reports whether a call that failed with an error may have been made, or may be made later.
-func open(f *fault.Fault) bool {
-	return f.Kind == fault.Unavailable || f.Kind == fault.Timeout || f.ID == fault.CallCancelled
 }
 
 // outcome converts the answer of the other kernel to the answer of the call here.

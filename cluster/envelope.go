@@ -31,16 +31,22 @@ const (
 
 // request is a request to another kernel.
 type request struct {
-	From     string          `json:"from"`
-	To       string          `json:"to"`
-	Session  string          `json:"session"` // "" requests a session
-	Number   int64           `json:"number"`  // in the session
-	Instance string          `json:"instance"`
-	Epoch    int64           `json:"epoch"`
-	Letters  []schema.Posted `json:"letters,omitzero"`
-	Stream   string          `json:"stream,omitzero" enum:"calls"` // "": of letters. Each stream has its own sessions
-	Errand   *schema.Errand  `json:"errand,omitzero"`
-	Query    *query          `json:"query,omitzero"`
+	From     string         `json:"from"`
+	To       string         `json:"to"`
+	Session  string         `json:"session"` // "" requests a session
+	Number   int64          `json:"number"`  // in the session
+	Instance string         `json:"instance"`
+	Epoch    int64          `json:"epoch"`
+	Letters  []posted       `json:"letters,omitzero"`
+	Stream   string         `json:"stream,omitzero" enum:"calls"` // "": of letters. Each stream has its own sessions
+	Errand   *schema.Errand `json:"errand,omitzero"`
+	Query    *query         `json:"query,omitzero"`
+}
+
+// posted is a letter in a request.
+type posted struct {
+	schema.Posted
+	Again bool `json:"again,omitzero"` // it was sent before: the record may have it, whatever would become of it now
 }
 
 // callStream is the stream of calls: requests that are made concurrently.

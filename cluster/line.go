@@ -22,10 +22,12 @@ type line struct {
 	turn    sync.Mutex
 	session string
 	number  int64 // of the latest request in it
+	open    bool  // the latest answer was of the session: the next request need not ask for one first
 }
 
 // request makes a request in the present session. If that has ended, after a restart of the other kernel or by age, it
-// repeats the request in a new one. sent is true if the other kernel may have received it.
+// repeats the request in a new one. sent is true if the other kernel may have received it: a session is of one host, so
+// that host alone can have done what was sent, and an error of any other one is no outcome.
 func (l *line) request(ctx context.Context, req *request) (reply *answer, sent bool, err error) {
 	for again := true; ; again = false {
 		if !l.has() {
@@ -42,6 +44,9 @@ func (l *line) request(ctx context.Context, req *request) (reply *answer, sent b
 		var tried bool
 		reply, tried, err = l.exchange(ctx, &one)
 		sent = sent || tried
+		if err != nil || reply.Error != nil && reply.Error.ID != string(fault.ClusterReplayed) {
+			l.suspend()
+		}
 		if !again || err != nil || reply.Error == nil || reply.Error.ID != string(fault.ClusterReplayed) {
 			return reply, sent, err
 		}
@@ -52,16 +57,30 @@ func (l *line) request(ctx context.Context, req *request) (reply *answer, sent b
 func (l *line) has() bool {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	return l.session != ""
+	return l.open
 }
 
-// begin starts the session that an answer names.
+// suspend has the next request ask for the session first. If the other kernel refuses that, or cannot be reached, nothing
+// else was sent to it.
+func (l *line) suspend() {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.open = false
+}
+
+// begin starts or continues the session that an answer names.
 func (l *line) begin(out *answer) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	if out.Session != "" && out.Session != l.session {
+	switch out.Session {
+	case "":
+		return
+	case l.session: // requests that were made meanwhile may still be on their way
+		l.number = max(l.number, out.Number)
+	default:
 		l.session, l.number = out.Session, out.Number
 	}
+	l.open = true
 }
 
 // exchange sends a request and returns its answer, after checking that the other kernel made it. sent is true if that
@@ -71,6 +90,9 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 	member, err := l.members.Find(l.to)
 	if err != nil {
 		return nil, false, err
+	}
+	if !l.leads() {
+		return nil, false, fmt.Errorf("the kernel %s %w from this host, since another one may lead the kernel %s", l.to, errAway, l.Name)
 	}
 	if !l.conn.IsConnected() { // NATS would buffer the message
 		return nil, false, fmt.Errorf("the bus %w", errAway)

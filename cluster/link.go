@@ -13,8 +13,11 @@ import (
 
 // Kernel is what a Link needs of its kernel. Its methods are safe for concurrent use.
 type Kernel interface {
-	// Accept puts a letter of a member into a mailbox, as the process of that member.
-	Accept(ctx context.Context, from *Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error)
+	// Accept puts a letter of a member into a mailbox, as the process of that member. It calls waits, on any goroutine and
+	// perhaps several times, when the letter waits for a decision of people.
+	Accept(ctx context.Context, from *Requester, in *schema.AcceptInput, waits func()) (*schema.AcceptOutput, error)
+	// Taken reports whether a letter was put into a mailbox, by the record and whatever has happened since.
+	Taken(ctx context.Context, in *schema.TakenInput) (bool, error)
 	// Run makes a call for a member once, as the process of that member: it does not repeat a call that was made before.
 	Run(ctx context.Context, from *Requester, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
 	// Ask makes a query for a member: as its operator if the line of the members file gives a role, otherwise as its
@@ -38,6 +41,7 @@ type Link struct {
 	kernel  Kernel
 	members *Members
 	conn    *nats.Conn
+	leads   func() bool // whether this host leads the kernel: no other host can, as far as is known
 	sub     *nats.Subscription
 	ctx     context.Context
 	end     context.CancelFunc
@@ -52,8 +56,8 @@ type Link struct {
 	refusals refusals
 }
 
-func newLink(o Options, members *Members, conn *nats.Conn) *Link {
-	l := &Link{Options: o, members: members, conn: conn, peers: map[string]*peer{}, parcels: map[int64]*parcel{}, lines: map[string]*line{}, errands: map[int64]*errand{}}
+func newLink(o Options, members *Members, conn *nats.Conn, leads func() bool) *Link {
+	l := &Link{Options: o, members: members, conn: conn, leads: leads, peers: map[string]*peer{}, parcels: map[int64]*parcel{}, lines: map[string]*line{}, errands: map[int64]*errand{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
@@ -74,7 +78,7 @@ func (l *Link) start(k Kernel, instance string, epoch int64, left Left) (err err
 	for _, e := range left.Errands {
 		l.resume(e, left.Intents[e.Number])
 	}
-	r := &receiver{Link: l, slots: make(chan struct{}, maxHandled), peers: map[string]*caller{}, flights: map[string]*flight{}}
+	r := &receiver{Link: l, slots: make(chan struct{}, maxHandled), peers: map[string]*caller{}, flights: map[string]*flight{}, busy: map[string]map[int64]bool{}}
 	if l.sub, err = l.conn.Subscribe(RequestSubject(l.Name), r.received); err != nil {
 		return fault.ClusterBus.New("this kernel cannot be reached by others: %v", err)
 	}

@@ -27,11 +27,13 @@ import (
 type recorder struct {
 	mu       sync.Mutex
 	accepted []string
-	refused  []string // ids
-	settled  []string // statuses, or ids
-	ran      []string // names of processes that were spawned
-	answer   string   // to queries
-	signers  []string // fingerprints of the keys that signed accepted messages
+	refused  []string                                         // ids
+	settled  []string                                         // statuses, or ids
+	ran      []string                                         // names of processes that were spawned
+	answer   string                                           // to queries
+	judge    func(in *schema.AcceptInput, waits func()) error // of each message; nil: all are accepted
+	taken    bool                                             // every message was taken before
+	signers  []string                                         // fingerprints of the keys that signed accepted messages
 }
 
 func (r *recorder) Run(_ context.Context, _ *cluster.Requester, _ string, _ int64, e *schema.Errand) ([]byte, error) {
@@ -49,7 +51,28 @@ func (r *recorder) Ask(context.Context, *cluster.Requester, string, []byte) ([]b
 
 func (r *recorder) EndIntent(uint64, []byte, *fault.Fault) {}
 
-func (r *recorder) Accept(_ context.Context, from *cluster.Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+// judges sets the outcomes of messages, and whether they were taken before.
+func (r *recorder) judges(taken bool, judge func(in *schema.AcceptInput, waits func()) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken, r.judge = taken, judge
+}
+
+func (r *recorder) Taken(context.Context, *schema.TakenInput) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken, nil
+}
+
+func (r *recorder) Accept(_ context.Context, from *cluster.Requester, in *schema.AcceptInput, waits func()) (*schema.AcceptOutput, error) {
+	r.mu.Lock()
+	judge := r.judge
+	r.mu.Unlock()
+	if judge != nil {
+		if err := judge(in, waits); err != nil {
+			return nil, err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.accepted, r.signers = append(r.accepted, string(in.Payload)), append(r.signers, from.Signer.Fingerprint())

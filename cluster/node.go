@@ -68,7 +68,7 @@ func Start(o NodeOptions) (*Node, error) {
 		}
 		return keys
 	}
-	n.link = newLink(o.Options, n.members, n.conn)
+	n.link = newLink(o.Options, n.members, n.conn, n.answers)
 	n.end = func() {}
 	return n, nil
 }
@@ -90,6 +90,12 @@ func (n *Node) Begin(told *Quorum) {
 
 // Leads reports whether no other host can lead the kernel at present.
 func (n *Node) Leads() bool { return n.lease.Held() }
+
+// answers reports whether this host may speak for the kernel to others. Another one leads it, or may, once the lease has
+// ended, or once the stream has entries that the journal does not have.
+func (n *Node) answers() bool {
+	return (n.lease == nil || n.lease.Held()) && n.copy.Progress().Alarm == ""
+}
 
 // hasStandbys reports whether the members file names other hosts that may lead this kernel. It is true if the file cannot
 // be read.

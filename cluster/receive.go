@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -29,8 +28,9 @@ type receiver struct {
 	slots chan struct{}
 
 	mu      sync.Mutex
-	peers   map[string]*caller // by name and stream
-	flights map[string]*flight // calls in flight, by kernel, instance, epoch and number
+	peers   map[string]*caller        // by name and stream
+	flights map[string]*flight        // calls in flight, by kernel, instance, epoch and number
+	busy    map[string]map[int64]bool // processes whose letters are being accepted, by the kernel that sends them
 }
 
 // caller is another kernel that makes requests.
@@ -58,7 +58,12 @@ func (r *receiver) received(m *nats.Msg) {
 	}
 }
 
+// handle answers a request, if this host leads the kernel: before it is handled, and again when the answer is ready, since
+// the host may have been frozen meanwhile. What a host does that does not lead any more, the stream refuses.
 func (r *receiver) handle(m *nats.Msg) {
+	if !r.leads() {
+		return
+	}
 	if !isInbox(m.Reply) {
 		r.refuse("", false, fault.ClusterRequest.New("a request wants its answer at %q, which is no inbox of a kernel", fault.Clip(m.Reply)))
 		return
@@ -75,7 +80,7 @@ func (r *receiver) handle(m *nats.Msg) {
 		defer cancel()
 		out = r.answer(ctx, from, req)
 	}
-	if out == nil {
+	if out == nil || !r.leads() {
 		return
 	}
 	out.From = r.Name
@@ -142,7 +147,7 @@ func (r *receiver) answer(ctx context.Context, from *Requester, req *request) *a
 	switch {
 	case !take:
 	case req.Stream == "":
-		out.Outcomes = r.accept(ctx, from, req)
+		out.Outcomes = r.accept(from, req)
 	default:
 		r.call(ctx, from, req, out)
 	}
@@ -192,55 +197,4 @@ func (c *caller) take(req *request) bool {
 	}
 	c.taken |= 1 << behind
 	return true
-}
-
-// accept passes letters to the kernel: those for one process one after the other, up to the first that is not accepted for
-// now.
-func (r *receiver) accept(ctx context.Context, from *Requester, req *request) []outcome {
-	lanes := map[int64][]*schema.Posted{}
-	for i := range req.Letters {
-		l := &req.Letters[i]
-		lanes[l.ReceiverPID] = append(lanes[l.ReceiverPID], l)
-	}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var list []outcome
-	turns := make(chan struct{}, maxLanes)
-	for _, lane := range lanes {
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			for _, l := range lane {
-				o, more := r.one(ctx, from, req, l)
-				mu.Lock()
-				list = append(list, o)
-				mu.Unlock()
-				if !more {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return list
-}
-
-// one passes a letter to the kernel. more reports whether the next one for that process may follow, which keeps the order.
-func (r *receiver) one(ctx context.Context, from *Requester, req *request, l *schema.Posted) (o outcome, more bool) {
-	in := &schema.AcceptInput{Kernel: req.From, Instance: req.Instance, Epoch: req.Epoch, Posted: *l}
-	out, err := r.kernel.Accept(ctx, from, in)
-	if err != nil {
-		f := fault.Of(err)
-		return outcome{MsgID: l.MsgID, Error: failureOf(f)}, !passing(f)
-	}
-	return outcome{MsgID: l.MsgID, Status: out.Status, Reason: out.Reason}, true
-}
-
-// passing reports whether a request that failed with an error may succeed later.
-func passing(f *fault.Fault) bool {
-	switch f.Kind {
-	case fault.QuotaExceeded, fault.Unavailable, fault.Timeout, fault.Pending, fault.Insufficient:
-		return true
-	}
-	return f.ID == fault.CallCancelled
 }

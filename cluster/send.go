@@ -14,8 +14,6 @@ import (
 const (
 	// requestTime is how long the other kernel may take for a request.
 	requestTime = 5 * time.Second
-	// maxLanes is how many processes of a request are served concurrently.
-	maxLanes = 16
 	// maxLetters and maxBytes bound a request: letters, and bytes of payloads unless one letter has more.
 	maxLetters, maxBytes = 256, 700_000
 	// minRetry and maxRetry bound the time between two attempts.
@@ -191,18 +189,17 @@ var errAway = errors.New("cannot be reached")
 // send makes a request, and settles the letters that have an outcome.
 func (p *peer) send(batch []*parcel) error {
 	reply, err := p.ask(batch)
-	if err == nil && reply.Error != nil {
-		f := reply.Error.fault()
-		p.refuse(p.to, true, f)
-		p.giveUp(batch, f)
-		return f
-	}
 	switch {
 	case errors.Is(err, errAway):
 		p.queue(batch, err.Error())
 		return err
 	case err != nil:
 		return err
+	case reply.Error != nil:
+		f := reply.Error.fault()
+		p.refuse(p.to, true, f)
+		p.refused(batch, f)
+		return f
 	}
 	p.conclude(batch, reply.Outcomes)
 	return nil
@@ -210,10 +207,10 @@ func (p *peer) send(batch []*parcel) error {
 
 // ask makes a request with letters.
 func (p *peer) ask(batch []*parcel) (*answer, error) {
-	req := &request{Letters: make([]schema.Posted, len(batch))}
+	req := &request{Letters: make([]posted, len(batch))}
 	p.mu.Lock()
 	for i, one := range batch {
-		req.Letters[i] = one.Posted
+		req.Letters[i] = posted{Posted: one.Posted, Again: one.tried}
 		if one.ExpiresAtTick != nil {
 			left := p.ticksLeft(one)
 			req.Letters[i].TicksLeft = &left
@@ -259,7 +256,7 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 		}
 		f := o.Error.fault()
 		// A call that waits gets the error that the mailbox is full; a queued message is sent again later.
-		if passing(f) && !(one.waited && f.ID == fault.IpcMailboxFull) {
+		if verdictOf(f) != nothingDone && !(one.waited && f.ID == fault.IpcMailboxFull) {
 			waits[one.ReceiverPID] = true
 			continue
 		}
@@ -287,31 +284,42 @@ func isOutcome(status string) bool {
 	return status == schema.MailDelivered || status == schema.MailExpired || status == schema.MailBlocked
 }
 
-// queue ends the waiting of calls whose letters could not be sent: the letters are queued.
+// queue ends the waiting of calls whose letters have no outcome yet: the letters are queued.
 func (p *peer) queue(batch []*parcel, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range batch {
-		if one.waited {
-			one.waited = false
-			one.done <- result{status: schema.MailQueued, reason: why}
-		}
+		p.leaveQueued(one, why)
 	}
 }
 
-// giveUp settles the letters that calls wait for, because the other kernel refuses the requests of this one. Queued letters
-// stay, since the operator of the other kernel may change that.
-func (p *peer) giveUp(batch []*parcel, why *fault.Fault) {
+// leaveQueued ends the waiting of a call. p is locked.
+func (p *peer) leaveQueued(one *parcel, why string) {
+	if one.waited {
+		one.waited = false
+		one.done <- result{status: schema.MailQueued, reason: why}
+	}
+}
+
+// refused handles that the other kernel refuses the requests of this one. A letter that was never sent and that a call waits
+// for ends with the error. The others stay: one that was sent may have arrived, whoever refuses now, and for one that is
+// queued the operator of the other kernel may change that.
+func (p *peer) refused(batch []*parcel, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	gone := map[*parcel]bool{}
+	if verdictOf(why) != nothingDone {
+		return
+	}
+	ended := map[*parcel]bool{}
 	for _, one := range batch {
-		if one.waited {
-			gone[one] = true
+		if one.waited && !one.tried {
+			ended[one] = true
 			p.settle(one, "", "", why)
+		} else {
+			p.leaveQueued(one, "the kernel "+p.to+" answers: "+fault.Clip(why.Message))
 		}
 	}
 	for _, l := range p.lanes {
-		l.parcels = slices.DeleteFunc(l.parcels, func(one *parcel) bool { return gone[one] })
+		l.parcels = slices.DeleteFunc(l.parcels, func(one *parcel) bool { return ended[one] })
 	}
 }

@@ -24,6 +24,9 @@ type Caller struct {
 	Kernel bool   // the kernel itself, which makes a call of its own for PID
 }
 
+// ViaCluster is the Via of calls for another kernel.
+const ViaCluster = "cluster"
+
 // Call is one frame on its way through the kernel. One actor owns it at a time: the connection makes it, the domain
 // fills in the outcome, the connection writes the answer.
 type Call struct {
@@ -84,6 +87,7 @@ type Own struct {
 	Request schema.Request // what is called
 	Message schema.Message // in place of Request: what a client would send
 	Run     Runner         // for the effect of the call, in place of its row's runner; nil: that one
+	Waits   func()         // called in a domain's turn, each time that the call waits at the gate; nil: nothing is
 
 	Causation, Correlation string // for the metadata of Request
 }

@@ -80,6 +80,11 @@ var (
 		Description: "Takes a message of another kernel into a mailbox, for the process of that kernel, which needs Syscall.SendMsg. A message is taken once: a repeated one is recognised.",
 	})
 
+	IPCTaken = NewQuestion[TakenInput, TakenOutput](Syscall{
+		Type: "Ipc.Taken", Domain: Ipc,
+		Description: "Tells whether a message of another kernel was taken into a mailbox, also if the process has ended since.",
+	})
+
 	IPCSettle = NewStep[SettleInput, SuccessOutput](Syscall{
 		Type: "Ipc.Settle", Domain: Ipc,
 		Description: "Records the outcome of a message to another kernel: it is not sent again.",
@@ -314,6 +319,11 @@ type AcceptInput struct {
 	Posted
 }
 
+// Mark names the message for Ipc.Taken.
+func (in *AcceptInput) Mark() *TakenInput {
+	return &TakenInput{Kernel: in.Kernel, Instance: in.Instance, Epoch: in.Epoch, MsgID: in.MsgID, ReceiverPID: in.ReceiverPID}
+}
+
 // Outcomes of Ipc.Accept and Ipc.Settle, in addition to those of Syscall.SendMsg.
 const (
 	MailDelivered = "DELIVERED"
@@ -329,6 +339,20 @@ type AcceptOutput struct {
 	MsgID  int64  `json:"msg_id,omitzero" keep:"always" doc:"Number of the message here; absent: it was not taken now."`
 	Known  bool   `json:"known,omitzero" keep:"always" doc:"It was taken before."`
 	Reason string `json:"reason,omitzero" keep:"always" doc:"Why it was not taken."`
+}
+
+// TakenInput is the data of the kernel's own Ipc.Taken.
+type TakenInput struct {
+	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that the message is of."`
+	Instance    string `json:"instance" keep:"always" doc:"State directory of that kernel, which numbers its messages."`
+	Epoch       int64  `json:"epoch" keep:"always" doc:"Epoch of that state directory."`
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message there."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it is for."`
+}
+
+// TakenOutput is the answer of Ipc.Taken.
+type TakenOutput struct {
+	Taken bool `json:"taken" keep:"always" doc:"Whether it was taken."`
 }
 
 // SettleInput is the data of the kernel's own Ipc.Settle.

@@ -75,7 +75,7 @@ func rows() []*Syscall {
 		SyscallSpawn.Syscall, SyscallSpawn.End.Syscall, SyscallTerminate.Syscall, SyscallTerminate.End.Syscall, ProcessSettle.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessRestoreFiles.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
-		SyscallSendMsg.Syscall, SyscallSendMsg.End.Syscall, IPCAccept.Syscall, IPCSettle.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,
+		SyscallSendMsg.Syscall, SyscallSendMsg.End.Syscall, IPCAccept.Syscall, IPCTaken.Syscall, IPCSettle.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,
 		IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall, IPCUnsend.Syscall, IPCResend.Syscall,
 		SyscallAlloc.Syscall, SyscallRelease.Syscall, SyscallQuery.Syscall, CapabilityGet.Syscall, CapabilityCheck.Syscall,
 		ResourceFree.Syscall,

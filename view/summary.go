@@ -102,6 +102,7 @@ var summaries = map[string]summary{
 	"Cluster.Ask":              {"{kernel}: {type}", ""},
 	"Cluster.Refused":          {"{kernel}: {reason}[, and {more} others]", ""},
 	"Ipc.Accept":               {"from {|sender} to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "[message {=msg_id} ]{=status}[: {=reason}]"},
+	"Ipc.Taken":                {"message {msg_id} of {kernel} to {receiver_pid|pid}", "{=taken}"},
 	"Ipc.Settle":               {"message {msg_id} to {receiver_pid}@{kernel}: {status}[: {reason}]", ""},
 	"Ipc.Ack":                  {"{msg_ids|list}", ""},
 	"Ipc.Address":              {"{pids|pids}", ""},

@@ -4,6 +4,7 @@ package abroad
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 
@@ -33,14 +34,14 @@ type Kernel struct {
 }
 
 // Accept implements cluster.Kernel.
-func (k *Kernel) Accept(ctx context.Context, from *cluster.Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+func (k *Kernel) Accept(ctx context.Context, from *cluster.Requester, in *schema.AcceptInput, waits func()) (*schema.AcceptOutput, error) {
 	pid, err := k.Members.Process(from.AuthorizedKey)
 	if err != nil {
 		return nil, err
 	}
 	caller := k.caller(from, pid)
 	caller.Kernel = true // no client can name the command
-	answer, err := k.Do(ctx, kernel.Own{Caller: caller, Request: schema.IPCAccept.With(in), Causation: in.Causation, Correlation: in.Correlation})
+	answer, err := k.Do(ctx, kernel.Own{Caller: caller, Request: schema.IPCAccept.With(in), Causation: in.Causation, Correlation: in.Correlation, Waits: waits})
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +52,26 @@ func (k *Kernel) Accept(ctx context.Context, from *cluster.Requester, in *schema
 	return out.(*schema.AcceptOutput), nil
 }
 
+// Taken implements cluster.Kernel.
+func (k *Kernel) Taken(ctx context.Context, in *schema.TakenInput) (bool, error) {
+	caller := k.own()
+	caller.Kernel = true
+	answer, err := k.Do(ctx, kernel.Own{Caller: caller, Request: schema.IPCTaken.With(in)})
+	if err != nil {
+		return false, err
+	}
+	out, invalid := schema.IPCTaken.Output().Decode(answer.Data)
+	if invalid != nil {
+		return false, invalid
+	}
+	return out.(*schema.TakenOutput).Taken, nil
+}
+
 // Run implements cluster.Kernel.
 func (k *Kernel) Run(ctx context.Context, from *cluster.Requester, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
 	if call.Spawn != nil {
 		if out, done := k.Processes.Served(from.Kernel, instance, epoch, call.Number); done {
-			return schema.Marshal(&out)
+			return k.recorded(ctx, &out)
 		}
 	}
 	pid, err := k.Members.Process(from.AuthorizedKey)
@@ -75,6 +91,15 @@ func (k *Kernel) Run(ctx context.Context, from *cluster.Requester, instance stri
 	}
 	answer, err := k.Do(ctx, kernel.Own{Caller: k.caller(from, pid), Message: message})
 	return answer.Data, err
+}
+
+// recorded returns the process that a call has spawned, once the kernel may tell others of it: Served knows it earlier.
+func (k *Kernel) recorded(ctx context.Context, out *schema.SpawnOutput) ([]byte, error) {
+	query := kernel.Own{Caller: k.own(), Request: schema.ProcessGet.With(&schema.ProcessGetInput{PID: out.ChildPID})}
+	if _, err := k.Do(ctx, query); err != nil && !errors.Is(err, fault.NotFound) { // it may have ended, and be forgotten
+		return nil, err
+	}
+	return schema.Marshal(out)
 }
 
 // spawn returns the data of a spawn for the process of another kernel. Of a default grant, only what that process may do is
@@ -111,11 +136,16 @@ func (k *Kernel) Ask(ctx context.Context, from *cluster.Requester, typ string, d
 	return answer.Data, answer.Seq, err
 }
 
+// own is the kernel as the caller of a call.
+func (k *Kernel) own() kernel.Caller {
+	return kernel.Caller{PID: kernel.Operator, Via: kernel.ViaCluster, Conn: "k-" + strconv.FormatUint(k.conns.Add(1), 10)}
+}
+
 // caller returns a requester as the caller of a call as a process. Its key is the one that signed: that of a standby, if a
 // standby leads the kernel.
 func (k *Kernel) caller(from *cluster.Requester, pid int64) kernel.Caller {
 	return kernel.Caller{
-		PID: pid, Via: "cluster", Key: from.Signer.Fingerprint(),
+		PID: pid, Via: kernel.ViaCluster, Key: from.Signer.Fingerprint(),
 		Conn: "k-" + from.Kernel + "-" + strconv.FormatUint(k.conns.Add(1), 10),
 	}
 }

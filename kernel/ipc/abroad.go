@@ -3,6 +3,7 @@ package ipc
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -123,12 +124,12 @@ type mark struct {
 }
 
 // covers reports whether a message was taken already.
-func (m *mark) covers(in *schema.AcceptInput) bool {
+func (m *mark) covers(in *schema.TakenInput) bool {
 	return m.Kernel == in.Kernel && m.Instance == in.Instance && (m.Epoch > in.Epoch || m.Epoch == in.Epoch && m.MsgID >= in.MsgID)
 }
 
-// taken returns the marks with that of a message that is taken. It does not change marks.
-func taken(marks []mark, in *schema.AcceptInput) []mark {
+// marked returns the marks with that of a message that is taken. It does not change marks.
+func marked(marks []mark, in *schema.AcceptInput) []mark {
 	fresh := make([]mark, 0, len(marks)+1)
 	for _, m := range marks {
 		if m.Kernel != in.Kernel {
@@ -138,8 +139,52 @@ func taken(marks []mark, in *schema.AcceptInput) []mark {
 	return append(fresh, mark{in.Kernel, in.Instance, in.Epoch, in.MsgID})
 }
 
+// endedMark is a mark of a mailbox whose process has ended.
+type endedMark struct {
+	PID int64 `json:"pid"`
+	mark
+}
+
+// maxEnded is how many such marks of one kernel are kept. It asks again about at most a request of messages, soon after it
+// is answered again.
+const maxEnded = 1024
+
+// remember keeps the marks of a mailbox that is closed.
+func (d *Domain) remember(pid int64, marks []mark) {
+	for _, m := range marks {
+		of := func(e endedMark) bool { return e.Kernel == m.Kernel }
+		kept := slices.Clone(d.ended)
+		n := 0
+		for _, e := range kept {
+			if of(e) {
+				n++
+			}
+		}
+		if n >= maxEnded {
+			at := slices.IndexFunc(kept, of)
+			kept = slices.Delete(kept, at, at+1)
+		}
+		d.ended = append(kept, endedMark{pid, m})
+	}
+}
+
+// hasTaken reports whether a mailbox has taken a message of another kernel, now or before its process ended.
+func (d *Domain) hasTaken(in *schema.TakenInput) bool {
+	box, _ := d.get(in.ReceiverPID)
+	return slices.ContainsFunc(box.marks, func(m mark) bool { return m.covers(in) }) ||
+		slices.ContainsFunc(d.ended, func(e endedMark) bool { return e.PID == in.ReceiverPID && e.covers(in) })
+}
+
+// answerTaken answers Ipc.Taken.
+func (d *Domain) answerTaken(_ *kernel.Call, in *schema.TakenInput) (schema.TakenOutput, error) {
+	return schema.TakenOutput{Taken: d.hasTaken(in)}, nil
+}
+
 // accept answers Ipc.Accept: it does what send does for a process of this kernel, and takes each message once.
 func (d *Domain) accept(call *kernel.Call, in *schema.AcceptInput) (schema.AcceptOutput, error) {
+	if d.hasTaken(in.Mark()) {
+		return schema.AcceptOutput{Status: delivered, Known: true}, nil
+	}
 	if why := sendable(in.Payload, &in.Intent); why != nil {
 		return schema.AcceptOutput{}, why
 	}
@@ -151,11 +196,6 @@ func (d *Domain) accept(call *kernel.Call, in *schema.AcceptInput) (schema.Accep
 	}
 	if rule := d.denied(in.Intent, call.PID, to); rule > 0 {
 		return schema.AcceptOutput{Status: blocked, Reason: fmt.Sprintf("governance rule %d of the configuration there denies it", rule)}, nil
-	}
-	for i := range box.marks {
-		if box.marks[i].covers(in) {
-			return schema.AcceptOutput{Status: delivered, Known: true}, nil
-		}
 	}
 	if in.TicksLeft != nil && *in.TicksLeft < 0 {
 		return schema.AcceptOutput{Status: expired, Reason: "it expired before it arrived"}, nil
@@ -194,7 +234,7 @@ func (d *Domain) applyAccept(e *kernel.Entry, in *schema.AcceptInput) {
 	}
 	d.deliver(e.Tick, m, []int64{in.ReceiverPID})
 	if box, ok := d.get(in.ReceiverPID); ok {
-		box.marks = taken(box.marks, in)
+		box.marks = marked(box.marks, in)
 		d.boxes.Set(in.ReceiverPID, box)
 	}
 }

@@ -129,3 +129,43 @@ func TestMarks(t *testing.T) {
 	}
 	s.check()
 }
+
+// TestTakenOutlivesMailbox: what a mailbox has taken is known after its process has ended, for the latest 1,024 of each kernel, so that a
+// message that was delivered is not refused when the other kernel asks again.
+func TestTakenOutlivesMailbox(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1, 2)
+	accept := func(kernel string, id, pid int64) (string, *fault.Fault) {
+		return s.run(3, "Ipc.Accept", fmt.Sprintf(`{"kernel":%q,"instance":"i","epoch":1,"msg_id":%d,"sender_pid":9,"receiver_pid":%d,"payload":0}`, kernel, id, pid))
+	}
+	taken := func(kernel string, id, pid int64) bool {
+		got := s.must(0, "Ipc.Taken", fmt.Sprintf(`{"kernel":%q,"instance":"i","epoch":1,"msg_id":%d,"receiver_pid":%d}`, kernel, id, pid))
+		return got == `{"taken":true}`
+	}
+	for _, kernel := range []string{"alpha", "gamma"} {
+		if got, err := accept(kernel, 5, 1); err != nil || !strings.Contains(got, "DELIVERED") || !taken(kernel, 5, 1) || taken(kernel, 6, 1) || taken(kernel, 5, 2) {
+			t.Fatal(kernel, got, err)
+		}
+	}
+	s.internal("Ipc.Close", 1)
+	for range 2 {
+		if got, err := accept("alpha", 5, 1); err != nil || !strings.Contains(got, `"known":true`) || !taken("alpha", 5, 1) || taken("alpha", 6, 1) {
+			t.Fatal(got, err)
+		}
+		if _, err := accept("alpha", 6, 1); err == nil || err.ID != fault.IpcNoMailbox {
+			t.Fatal(err)
+		}
+		s.domain = s.restored()
+	}
+	for pid := int64(10); pid < 10+1024; pid++ {
+		s.internal("Ipc.Open", pid)
+		if _, err := accept("alpha", pid, pid); err != nil {
+			t.Fatal(err)
+		}
+		s.internal("Ipc.Close", pid)
+	}
+	if taken("alpha", 5, 1) || !taken("alpha", 10, 10) || !taken("gamma", 5, 1) {
+		t.Error("the oldest of alpha, and no other, is to be forgotten")
+	}
+	s.check()
+}

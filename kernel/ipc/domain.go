@@ -39,6 +39,7 @@ type Domain struct {
 	accepted  *schema.Type // likewise
 	kernels   Kernels      // nil: there are no others
 
+	ended     []endedMark                       // of mailboxes that were closed, the oldest first; a change makes another slice
 	boxes     *btree.Map[int64, mailbox]        // by PID
 	last      int64                             // number of the latest message
 	addressed []int64                           // receivers of the next broadcast, whose step has been applied; else nil
@@ -65,6 +66,7 @@ func New(options Options) *Domain {
 		kernel.PartialEffect(schema.SyscallSendMsg, d.sendMsg, d.applySend),
 		kernel.Step(schema.SyscallSendMsg.End, kernel.End, nil),
 		kernel.Step(schema.IPCAccept, d.accept, d.applyAccept),
+		kernel.Question(schema.IPCTaken, d.answerTaken),
 		kernel.Step(schema.IPCSettle, done[schema.SettleInput], d.applySettle),
 		kernel.Command(schema.IPCBroadcast, d.broadcast, d.applyBroadcast),
 		kernel.Command(schema.IPCReceive, d.receive, d.applyReceive),
@@ -87,6 +89,7 @@ func (d *Domain) Reset() {
 	d.boxes = btree.NewMap[int64, mailbox](0)
 	d.outbox = btree.NewMap[int64, *schema.Letter](0)
 	d.waiting = make(map[int64]int)
+	d.ended = nil
 	d.last = 0
 	d.addressed = nil
 }
@@ -127,7 +130,9 @@ func (d *Domain) open(_ *kernel.Entry, in *schema.MailboxInput) {
 
 func (d *Domain) close(_ *kernel.Entry, in *schema.MailboxInput) {
 	for _, pid := range in.PIDs {
-		d.boxes.Delete(pid)
+		if box, ok := d.boxes.Delete(pid); ok {
+			d.remember(pid, box.marks)
+		}
 	}
 }
 

@@ -1,16 +1,19 @@
 package ipc
 
 import (
+	"slices"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// record is a part of a snapshot: first what is not in a mailbox, then the outbox, then each mailbox by ascending PID.
+// record is a part of a snapshot: first what is not in a mailbox, then the marks of those that were closed, then the outbox, then each mailbox by ascending PID.
 type record struct {
-	Last      *int64  `json:"last,omitzero"`
-	Addressed []int64 `json:"addressed,omitzero"`
-	Posted    *posted `json:"posted,omitzero"`
-	Box       *box    `json:"box,omitzero"`
+	Last      *int64      `json:"last,omitzero"`
+	Addressed []int64     `json:"addressed,omitzero"`
+	Ended     []endedMark `json:"ended,omitzero"`
+	Posted    *posted     `json:"posted,omitzero"`
+	Box       *box        `json:"box,omitzero"`
 }
 
 // posted is a message of the outbox.
@@ -41,9 +44,12 @@ var records = kernel.RecordsOf[record]()
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	last, addressed, boxes, outbox := d.last, d.addressed, d.boxes.Copy(), d.outbox.Copy()
+	last, addressed, ended, boxes, outbox := d.last, d.addressed, d.ended, d.boxes.Copy(), d.outbox.Copy()
 	return records.Writer(func(yield func(record) bool) {
 		more := yield(record{Last: &last, Addressed: addressed})
+		for part := range slices.Chunk(ended, 256) {
+			more = more && yield(record{Ended: part})
+		}
 		outbox.Scan(func(_ int64, l *schema.Letter) bool {
 			saved := &posted{Posted: l.Posted, Text: string(l.Payload), Kernel: l.Kernel, ExpiresAtTick: l.ExpiresAtTick}
 			saved.Payload = nil
@@ -77,6 +83,7 @@ func (d *Domain) Restore(chunk []byte) error {
 		if r.Last != nil {
 			d.last, d.addressed = *r.Last, r.Addressed
 		}
+		d.ended = append(d.ended, r.Ended...)
 		if p := r.Posted; p != nil {
 			p.Payload = schema.Value(p.Text)
 			d.outbox.Set(p.MsgID, &schema.Letter{Posted: p.Posted, Kernel: p.Kernel, ExpiresAtTick: p.ExpiresAtTick})

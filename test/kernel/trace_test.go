@@ -97,7 +97,7 @@ var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ip
 // call of a registered syscall itself (TestRegister), a job runs when it is due (TestJobTrace), a rule asks (TestApprovals), an
 // entry vouches for a redacted line (journal.TestRedaction), and the command that undoes an entry names its message as its
 // cause (test/state, TestUndoIsCausedByWhatItUndoes).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Taken": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
 // ofPrograms reports whether only agents with programs cause a command: test/agents and test/http test those.
 func ofPrograms(typ string) bool {

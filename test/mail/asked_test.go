@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -251,6 +252,37 @@ func TestMailAsked(t *testing.T) {
 	})
 	testkit.Eventually(t, "alpha has the outcome", func() bool { return alpha.recorded("Ipc.Settle") == 1 })
 	if got = append(got, beta.mail(to)...); !slices.Equal(got, []string{`0@alpha "please"`}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A message that waits for an approval delays the messages for its process only.
+func TestMailAskedDelaysItsReceiver(t *testing.T) {
+	t.Parallel()
+	alpha, beta, a := askedPair(t, mayMail)
+	testkit.WriteFile(t, beta.place.Path("policy.cedar"), `@id("sends") @ask("30m") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.SendMsg", resource)
+when { context.args has intent && context.args.intent == "ask" };`)
+	ask(a, beta, schema.PolicyReload, &schema.PolicyReloadInput{})
+	asked, other := beta.spawn("asked"), beta.spawn("other")
+	for _, intent := range []string{"ask", "later"} {
+		in := &schema.SendMsgInput{ReceiverPID: asked, ReceiverKernel: new("beta"), Payload: schema.Value(`"` + intent + `"`), Intent: &intent}
+		if out := ask(a, alpha, schema.SyscallSendMsg, in); out.Status != schema.MailQueued {
+			t.Fatalf("%+v", out)
+		}
+	}
+	for i := range 8 {
+		alpha.sent(schema.MailDelivered, 0, "beta", other, strconv.Itoa(i))
+	}
+	if got := beta.mail(asked); len(got) != 0 {
+		t.Errorf("%q has arrived without an approval, or overtaken one that waits", got)
+	}
+	a.decide(a.question(), schema.Approve)
+	var got []string
+	testkit.Eventually(t, "both messages arrive", func() bool {
+		got = append(got, beta.mail(asked)...)
+		return len(got) >= 2
+	})
+	if !slices.Equal(got, []string{`0@alpha "ask"`, `0@alpha "later"`}) {
 		t.Errorf("%q", got)
 	}
 }

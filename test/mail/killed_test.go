@@ -43,6 +43,14 @@ func (s *site) start(t *testing.T) {
 	s.process = d.Start(t)
 }
 
+// launch is start without the wait: a standby serves once it leads.
+func (s *site) launch(t *testing.T) {
+	t.Helper()
+	d := testkernel.Self(t)
+	d.Dir = s.place.Dir
+	s.process = d.Launch(t)
+}
+
 func (s *site) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{RuntimeDir: s.place.RuntimeDir(), Patience: testkit.Patience})
 }
