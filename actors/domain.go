@@ -89,6 +89,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.passAgain(m.pids)
 	case reading:
 		d.haveRead(ctx, &m)
+	case bound:
+		d.queue = append(d.queue, m.batch)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case awaited:

@@ -104,9 +104,29 @@ func (d *domain) passAgain(pids []int64) {
 func (d *domain) answered(question string) {
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.question == question }) {
+			if call := &p.batch.calls[0]; d.kernel.commanding(call) != nil {
+				d.bindAgain(p.batch)
+				continue
+			}
 			d.queue = append(d.queue, p.batch)
 		}
 	}
+}
+
+// bound is a batch that waited for a question, and whose first call binds the files as they are now.
+type bound struct{ batch *batch }
+
+// bindAgain reads the files that a command names again, since they may have changed while the question was open. The batch belongs
+// to the goroutine meanwhile.
+func (d *domain) bindAgain(b *batch) {
+	self, root := d.kernel.domains[d.name], d.kernel.root
+	d.kernel.background(func() {
+		call := &b.calls[0]
+		if in := d.kernel.commanding(call); in != nil {
+			call.Err = d.kernel.bindFiles(call, in)
+		}
+		root.Send(self, bound{b})
+	})
 }
 
 // asked returns the call that a Capability.Check with data asks about, as a frame with that syscall and data would be

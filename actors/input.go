@@ -308,6 +308,13 @@ func (k *Kernel) readReferences(call *kernel.Call) {
 	if in := k.noted(call); in != nil {
 		call.Err = k.noteBody(call, in)
 	}
+	if in := k.commanding(call); in != nil {
+		if in.Binds != nil {
+			call.Err = kernel.Invalid("binds", "is added by the kernel: leave it out")
+			return
+		}
+		call.Err = k.bindFiles(call, in)
+	}
 }
 
 // keep copies a line that a call may alias, since its buffer is reused. A single line gets its own memory; the lines of a

@@ -58,7 +58,10 @@ type Config struct {
 	Blobs      Blobs // nil: a value that does not fit a line is an error
 	// JudgesBodies reports whether a rule examines the body of a fetch that is given by reference. nil: no rule does.
 	JudgesBodies func() bool
-	Runners      map[string]kernel.Runner // by the type of the syscall whose effect they carry out
+	// Binds returns what an approval of a tool's command binds of the files that the command names; nil: nothing, since no rule asks
+	// or the tool runs no command. It reads files. nil: no command is bound.
+	Binds   func(pid int64, in *schema.ToolUseInput) schema.Value
+	Runners map[string]kernel.Runner // by the type of the syscall whose effect they carry out
 	// Begins has functions by type of syscall. Each is called with what to do, in the order of the intents, when these are
 	// on disk and before the runners run. They must not block.
 	Begins map[string]func(do any)
@@ -127,8 +130,9 @@ type Kernel struct {
 	booted   *schema.BootedInput
 
 	blobs        Blobs
-	judgesBodies func() bool // see Config
-	runs         *runs       // effects in flight
+	judgesBodies func() bool                                           // see Config
+	binds        func(pid int64, in *schema.ToolUseInput) schema.Value // see Config
+	runs         *runs                                                 // effects in flight
 	resumes      func(*idempotency.Intent) ([]byte, bool)
 	hosting      *sharedHost
 	agents       *actor.PID     // carries out the effects of calls on programs
@@ -163,7 +167,7 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		budgets:    cfg.Budgets,
-		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies,
+		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies, binds: cfg.Binds,
 		warnings: cfg.Warnings, booted: cfg.Booted,
 		hosting:  newSharedHost(cfg.Hosting),
 		clock:    newClock(cfg.Tick, cfg.Interval),

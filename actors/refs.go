@@ -60,7 +60,37 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 
 // needsReading reports whether a file must be read for a call before it passes the gate.
 func (k *Kernel) needsReading(call *kernel.Call) bool {
-	return referring(call) != nil || k.noted(call) != nil
+	return referring(call) != nil || k.noted(call) != nil || k.commanding(call) != nil
+}
+
+// commanding returns the use of a tool of whose command an approval binds the files, or nil.
+func (k *Kernel) commanding(call *kernel.Call) *schema.ToolUseInput {
+	in, ok := call.Input.(*schema.ToolUseInput)
+	if !ok || call.Err != nil || k.binds == nil {
+		return nil
+	}
+	return in
+}
+
+// bindFiles adds to a call what is bound of the files that its command names, in place of what was bound before. It reads files, as
+// inline does.
+func (k *Kernel) bindFiles(call *kernel.Call, in *schema.ToolUseInput) *fault.Fault {
+	pid := call.Caller.PID
+	if on := in.On(); pid == kernel.Operator && on.PID != nil {
+		pid = *on.PID
+	}
+	binds := k.binds(pid, in)
+	if binds == nil && in.Binds == nil {
+		return nil
+	}
+	next := *in
+	next.Binds = binds
+	data, err := schema.Marshal(&next)
+	if err != nil {
+		return fault.Of(err)
+	}
+	call.Message.Data, call.Input = data, &next
+	return nil
 }
 
 // noted returns a fetch whose body is in a blob that a rule examines, or nil.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/bind"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -46,6 +49,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 			return err
 		}
 	}
+	d.writable.Store(c.PID, bind.Place{Dir: c.Dir, Roots: roots(c)})
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir})
 	return d.share(c, places.Blobs)
@@ -182,3 +186,33 @@ func private(cfg config.Config) []string {
 
 // insideDir returns the directory that programs see as the runtime directory. It has only the sockets.
 func insideDir(places unixsock.Places) string { return filepath.Join(places.Dir, "inside") }
+
+// roots returns the directories that a program may write.
+func roots(c *host.Command) []string {
+	if c.Sandbox == host.SandboxOff {
+		return []string{"/"}
+	}
+	return append([]string{c.Dir}, c.Write...)
+}
+
+// binds implements actors.Config.Binds. A process that the kernel does not host runs as the user: it may write anywhere.
+func (d *Daemon) binds(pid int64, in *schema.ToolUseInput) schema.Value {
+	if pid == kernel.Operator || !d.policies.Asks() {
+		return nil
+	}
+	at := bind.Place{Roots: []string{"/"}}
+	if known, ok := d.writable.Load(pid); ok {
+		at = known.(bind.Place)
+	}
+	at.Dir = cmp.Or(in.Cwd, at.Dir)
+	files := bind.Tool(at, in)
+	if files == nil {
+		return nil
+	}
+	value, err := schema.Marshal(files)
+	if err != nil {
+		d.log.Error("files of a command are not bound", "pid", pid, "error", err)
+		return schema.Value(`{"unbound":"the kernel could not read them"}`)
+	}
+	return value
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,8 @@ type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
 	sockets []systemd.Socket // passed by a service manager
+
+	writable sync.Map // bind.Place by PID: where each program that was started may write
 	// replace is called with the state machines before the kernel is created.
 	replace func(map[schema.Domain]kernel.Domain)
 
@@ -212,7 +215,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {

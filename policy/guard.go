@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,12 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		f = f.With("exception", exception)
 	}
 	return kernel.Deny(f)
+}
+
+// Asks reports whether a rule can require an approval.
+func (g *Guard) Asks() bool {
+	h := g.holds.Load()
+	return h != nil && h.Set != nil && slices.ContainsFunc(h.Rules, func(r *Rule) bool { return r.Ask > 0 })
 }
 
 // JudgesBodies reports whether a rule reads the body of a fetch that is sent by reference.

@@ -84,6 +84,22 @@ type ToolUseInput struct {
 	Input   Value  `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
 	// Cut has the names of the members that were shortened to fit a line: rules cannot check them.
 	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input that were cut to a beginning or a digest; * means the whole input."`
+	Cwd string   `json:"cwd,omitzero" keep:"always" maxlen:"4096" doc:"Directory that the tool runs in, absolute; absent: not known."`
+	// Binds is added by the kernel, so that an approval of a command is one of the files that it runs.
+	Binds Value `json:"binds,omitzero" keep:"always" doc:"Of a tool that runs a command: a CommandFiles, what the kernel has read of the files that the command names. Only the kernel adds it, if a rule can ask."`
+}
+
+// CommandFiles is what an approval of a command binds of the files that the command names.
+type CommandFiles struct {
+	Files   []BoundFile `json:"files,omitzero" keep:"always" doc:"Files that the agent may write, as they are now."`
+	Unbound string      `json:"unbound,omitzero" keep:"always" doc:"Why contents that the command may use are not bound; absent: those of all files that it names are."`
+}
+
+// BoundFile is a file of CommandFiles.
+type BoundFile struct {
+	Path   string `json:"path" keep:"always" doc:"Its path."`
+	Digest string `json:"digest" keep:"always" doc:"SHA-256 of its content, in the form sha256-<base64>."`
+	Size   int64  `json:"size" keep:"always" doc:"Bytes."`
 }
 
 // ToolUseOutput is the answer of Host.ToolUse.

@@ -54,7 +54,11 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 		return nil, errors.New("tool_input is missing")
 	}
 	kept, cut := short(input)
-	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}, nil
+	in := &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}
+	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
+		in.Cwd = cwd
+	}
+	return in, nil
 }
 
 // Path returns the name of a tool in grants: the host's name for it, or mcp/SERVER/TOOL for a tool of an MCP

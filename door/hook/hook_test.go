@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` || in.Cut != nil {
+	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` || in.Cut != nil || in.Cwd != "/" {
 		t.Errorf("read %+v", in)
 	}
 	for tool, want := range map[string]string{"Bash": "Bash", "mcp__x": "mcp__x", "mcp__a__b__c": "mcp/a/b__c"} {
