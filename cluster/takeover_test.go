@@ -114,6 +114,17 @@ func TestLeaders(t *testing.T) {
 			},
 			want: "which no entry names for the epoch 1",
 		},
+		"a stranger before what a restored kernel's copy had not been sent": {
+			stream: func(h hosts) []message {
+				return []message{
+					{h.first, []string{booted(1, h.first)}},
+					{h.stranger, []string{other}},
+					{h.second, []string{other}},
+					{h.second, []string{booted(2, h.second)}},
+				}
+			},
+			want: "which no entry names for the epoch 1",
+		},
 		"a host that says so too late": {
 			stream: func(h hosts) []message {
 				return []message{{h.first, []string{booted(1, h.first)}}, {h.second, []string{other}}, {h.second, []string{takesOver(2, h.second)}}}

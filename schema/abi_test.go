@@ -235,13 +235,13 @@ func TestJSONRPC(t *testing.T) {
 func TestRPCCode(t *testing.T) {
 	t.Parallel()
 	special := map[fault.Kind]int{
-		fault.InvalidJSON: schema.RPCParse, fault.UnknownSyscall: schema.RPCMethod,
-		fault.InvalidInput: schema.RPCParams, fault.SchemaViolation: schema.RPCParams,
+		fault.InvalidJSON: -32700, fault.UnknownSyscall: -32601,
+		fault.InvalidInput: -32602, fault.SchemaViolation: -32602,
 	}
-	for class := fault.Internal; class <= fault.Insufficient; class++ {
+	for class := fault.Internal; class <= fault.Pending; class++ {
 		want, ok := special[class]
 		if !ok {
-			want = schema.RPCFailure
+			want = -32000
 		}
 		if got := schema.RPCCode(&fault.Fault{Kind: class}); got != want {
 			t.Errorf("class %d: %d, want %d", class, got, want)

@@ -23,6 +23,7 @@ func TestRequestRefuses(t *testing.T) {
 		{"unknown", "command", "Nobody.Home", `{}`, fault.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
 		{"unknown_query", "query", "Rocket.Launch", `null`, fault.UnknownSyscall, "", "Unsupported @type Rocket.Launch" + unknown},
 		{"unknown_case", "query", "Syscall.PING", `{}`, fault.UnknownSyscall, "", "no syscall Syscall.PING; did you mean Syscall.Ping? Otherwise register a handler and retry (Syscall.List names what there is)"},
+		{"kernels_own", "command", "Resource.Free", `{"pids":[1]}`, fault.UnknownSyscall, "", "Unsupported @type Resource.Free" + unknown},
 		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
 		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
 		{"kind_before_data", "query", "Syscall.Echo", `{"message":1}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},

@@ -189,6 +189,16 @@ func TestStreamsOfMembers(t *testing.T) {
 // also to the interface of JetStream. A kernel has the bus switch them off before it uses its stream or lease.
 func TestDirectReads(t *testing.T) {
 	t.Parallel()
+	for name, bounded := range map[string]bool{"of any size": false, "of a bounded size": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			directReads(t, bounded)
+		})
+	}
+}
+
+func directReads(t *testing.T, bounded bool) {
+	t.Helper()
 	s, key := settings(t)
 	old := testkit.Value(server.NewServer(&server.Options{Port: -1, Host: "127.0.0.1", NoSigs: true, NoLog: true, JetStream: true, StoreDir: s.Dir, NoSystemAccount: true}))(t)
 	old.Start()
@@ -199,7 +209,9 @@ func TestDirectReads(t *testing.T) {
 	admin := testkit.Value(jetstream.New(conn))(t)
 	made := []jetstream.StreamConfig{cluster.StreamConfig("alpha", 1), cluster.LeaseConfig("alpha", 1)}
 	for _, c := range made {
-		c.AllowDirect, c.MaxMsgSize = true, -1
+		if c.AllowDirect = true; !bounded {
+			c.MaxMsgSize = -1
+		}
 		testkit.Value(admin.CreateStream(testkit.Context(t), c))(t)
 	}
 	conn.Close()

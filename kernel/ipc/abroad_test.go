@@ -3,6 +3,7 @@ package ipc_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,6 +63,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
+var payloads = regexp.MustCompile(`"payload":([0-9]+),`)
+
 // TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it has the outcome. Answers are
 // lost, either side restarts from its journal, and the mailbox is full at times: each message is read once, in order.
 func TestAcceptedOnce(t *testing.T) {
@@ -70,6 +73,14 @@ func TestAcceptedOnce(t *testing.T) {
 		chance := rand.New(rand.NewPCG(seed, 17))
 		s := newShell(t, ipc.Options{Capacity: 3}, 1, 2)
 		next, read := map[int64]int64{1: 1, 2: 1}, map[int64]int64{1: 1, 2: 1}
+		count := func(pid int64, got string) { // each number is read once, in order
+			for _, m := range payloads.FindAllStringSubmatch(got, -1) {
+				if m[1] != fmt.Sprint(read[pid]) {
+					t.Fatalf("seed %d: pid %d reads %s, want %d: %s", seed, pid, m[1], read[pid], got)
+				}
+				read[pid]++
+			}
+		}
 		for range 60 {
 			pid := int64(1 + chance.IntN(2))
 			switch chance.IntN(4) {
@@ -84,9 +95,7 @@ func TestAcceptedOnce(t *testing.T) {
 				}
 			case 2:
 				got := s.must(pid, "Ipc.Receive", `{"max":2}`)
-				for strings.Contains(got, fmt.Sprintf(`"payload":%d,`, read[pid])) {
-					read[pid]++
-				}
+				count(pid, got)
 				if n := strings.Count(got, `"sender_pid":9,"sender_kernel":"alpha"`); n != strings.Count(got, `"payload"`) {
 					t.Fatal(got)
 				}
@@ -96,10 +105,7 @@ func TestAcceptedOnce(t *testing.T) {
 		}
 		s.check()
 		for pid := range next {
-			got := s.must(pid, "Ipc.Receive", `{}`)
-			for strings.Contains(got, fmt.Sprintf(`"payload":%d,`, read[pid])) {
-				read[pid]++
-			}
+			count(pid, s.must(pid, "Ipc.Receive", `{}`))
 			if read[pid] != next[pid] && read[pid] != next[pid]+1 { // the last answer may be lost
 				t.Fatalf("seed %d: pid %d has read up to %d, and %d is next", seed, pid, read[pid], next[pid])
 			}

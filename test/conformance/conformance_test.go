@@ -193,9 +193,31 @@ func TestCheckCovered(t *testing.T) {
 		{line: 2, clause: "X 2", level: "MUST", state: done},
 		{line: 3, clause: "X 3", level: "MUST", state: deviation},
 		{line: 4, clause: "X 4", level: "SHOULD", state: done},
+		{line: 5, clause: "X 5", level: "table", state: done},
+		{line: 6, clause: "X 6", level: "table", state: done},
+		{line: 7, clause: "X 7", level: "table", state: notServed},
+		{line: 8, clause: "X 8", level: "table", state: done},
 	}
-	want := []string{"line 2: X 2: a MUST that is done, and no mutant breaks it"}
-	if diff := cmp.Diff(want, checkCovered([]mutant{{clauses: []string{"X 1"}}}, rows)); diff != "" {
+	const missing = ": no mutant breaks it, and there is no reason why none does"
+	want := []string{
+		"line 2: X 2" + missing, "line 3: X 3" + missing, "line 5: X 5" + missing,
+		"line 8: X 8: a mutant breaks it, and there is a reason why none does",
+		`the page has no clause "X 9"`,
+	}
+	reasons := map[string]string{"X 6": "r", "X 8": "r", "X 9": "r"}
+	if diff := cmp.Diff(want, checkCovered([]mutant{{clauses: []string{"X 1", "X 8"}}}, rows, reasons)); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
+func TestExempt(t *testing.T) {
+	t.Parallel()
+	reasons, faults := exempt("# why\n\nX 1 #2: it needs: an hour\nX 2\nX 1 #2: twice\nX 3: \n")
+	if diff := cmp.Diff(map[string]string{"X 1 #2": "it needs: an hour"}, reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	want := []string{`"X 2" is not of the form CLAUSE: REASON`, "X 1 #2 is listed twice", `"X 3:" is not of the form CLAUSE: REASON`}
+	if diff := cmp.Diff(want, faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }

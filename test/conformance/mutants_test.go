@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -93,14 +94,43 @@ func checkMutants(all []mutant, rows []row) []string {
 	return faults
 }
 
-// checkCovered reports the rows without a mutant that need one: each MUST that is done.
-func checkCovered(all []mutant, rows []row) []string {
-	var faults []string
-	for _, r := range rows {
-		covers := func(m mutant) bool { return slices.Contains(m.clauses, r.clause) }
-		if r.level == "MUST" && r.state == done && !slices.ContainsFunc(all, covers) {
-			faults = append(faults, fmt.Sprintf("line %d: %s: a MUST that is done, and no mutant breaks it", r.line, r.clause))
+// exempt reads the file of the clauses that have no mutant: "BRIDGE 4.2.1 #6: reason", one a line.
+func exempt(text string) (reasons map[string]string, faults []string) {
+	reasons = make(map[string]string)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		clause, reason, ok := strings.Cut(line, ": ")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case !ok || reason == "":
+			faults = append(faults, fmt.Sprintf("%q is not of the form CLAUSE: REASON", line))
+		case reasons[clause] != "":
+			faults = append(faults, fmt.Sprintf("%s is listed twice", clause))
+		default:
+			reasons[clause] = reason
 		}
+	}
+	return reasons, faults
+}
+
+// checkCovered reports each MUST and each table row that has neither a mutant nor a reason to have none, and reasons of other
+// clauses.
+func checkCovered(all []mutant, rows []row, reasons map[string]string) []string {
+	var faults []string
+	left := maps.Clone(reasons)
+	for _, r := range rows {
+		delete(left, r.clause)
+		broken := slices.ContainsFunc(all, func(m mutant) bool { return slices.Contains(m.clauses, r.clause) })
+		switch _, exempt := reasons[r.clause]; {
+		case exempt && broken:
+			faults = append(faults, fmt.Sprintf("line %d: %s: a mutant breaks it, and there is a reason why none does", r.line, r.clause))
+		case exempt || broken || r.state == notServed || r.level != "MUST" && r.level != "table":
+		default:
+			faults = append(faults, fmt.Sprintf("line %d: %s: no mutant breaks it, and there is no reason why none does", r.line, r.clause))
+		}
+	}
+	for _, clause := range slices.Sorted(maps.Keys(left)) {
+		faults = append(faults, fmt.Sprintf("the page has no clause %q", clause))
 	}
 	return faults
 }
@@ -139,7 +169,11 @@ func TestMutantsApply(t *testing.T) {
 	for _, f := range checkMutants(all, rows) {
 		t.Errorf("mutants/%s", f)
 	}
-	for _, f := range checkCovered(all, rows) {
+	reasons, faults := exempt(testkit.ReadFile(t, "mutants/without.txt"))
+	for _, f := range faults {
+		t.Errorf("mutants/without.txt: %s", f)
+	}
+	for _, f := range checkCovered(all, rows, reasons) {
 		t.Errorf("docs/conformance.md: %s", f)
 	}
 	root := moduleRoot(t)

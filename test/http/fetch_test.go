@@ -35,18 +35,21 @@ func TestFetch(t *testing.T) {
 	if got := done(t, c, "Syscall.Call", object{"syscall": "fetch", "args": []any{p.server.URL}}); got["body"] != "GET  " {
 		t.Errorf("answered %v", got)
 	}
-	for _, data := range []object{
-		{},
-		{"url": ""},
-		{"url": "no url"},
-		{"url": p.server.URL, "method": "TRACE"},
-		{"url": p.server.URL, "method": "PUT"},
-		{"url": p.server.URL, "timeout": 30001},
-		{"url": p.server.URL, "headers": object{"a": 1}},
-		{"url": p.server.URL, "method": "PUT", "body": "x", "bodyRef": object{"scheme": "data", "path": ",x"}},
-		{"url": p.server.URL, "method": "PUT", "bodyRef": object{"scheme": "file", "path": "relative"}},
+	for _, r := range []struct {
+		data object
+		why  string
+	}{
+		{object{}, "url is missing"},
+		{object{"url": ""}, "url must not be empty"},
+		{object{"url": "no url"}, "url"},
+		{object{"url": p.server.URL, "method": "TRACE"}, "method must be one of GET, POST, PUT, DELETE, PATCH"},
+		{object{"url": p.server.URL, "method": "PUT"}, "body is required for PUT"},
+		{object{"url": p.server.URL, "timeout": 30001}, "timeout must be"},
+		{object{"url": p.server.URL, "headers": object{"a": 1}}, "headers.a must be a string"},
+		{object{"url": p.server.URL, "method": "PUT", "body": "x", "bodyRef": object{"scheme": "data", "path": ",x"}}, "bodyRef replaces body"},
+		{object{"url": p.server.URL, "method": "PUT", "bodyRef": object{"scheme": "file", "path": "relative"}}, "bodyRef.path must be an absolute path"},
 	} {
-		refused(t, call(t, c, "Http.Fetch", data), 422)
+		refused(t, call(t, c, "Http.Fetch", r.data), 422, r.why)
 	}
 }
 

@@ -17,7 +17,10 @@ type capRow struct {
 
 func capRows() []capRow {
 	return []capRow{
-		{typ: "Syscall.Alloc", code: "SYS_ALLOC", data: `{"pid":$P,"resource_id":"gpu","amount":1.5}`, want: `"amount":1.5,"reserved":1.5`},
+		{
+			typ: "Syscall.Alloc", code: "SYS_ALLOC", first: "Syscall.Alloc",
+			data: `{"pid":$P,"resource_id":"gpu","amount":1}`, want: `"amount":1,"reserved":2.5`,
+		},
 		{
 			typ: "Syscall.Release", code: "SYS_RELEASE", first: "Syscall.Alloc",
 			data: `{"pid":$P,"resource_id":"gpu","amount":1.5}`, want: `{"resource_id":"gpu","amount":1.5}`,
@@ -31,7 +34,10 @@ func capRows() []capRow {
 		{typ: "Syscall.CommitDelta", code: "SYS_COMMIT_DELTA", data: `{"pid":$P,"changes":{"mood":"calm"}}`, want: `{"agent_id":"agent","delta_seq":1}`},
 		{typ: "Syscall.Rollback", code: "SYS_ROLLBACK", first: "Syscall.CommitDelta", data: `{"pid":$P,"to_tick":0}`, want: `"rolled_back_to":0`},
 		{typ: "Syscall.SendMsg", code: "SYS_SEND_MSG", data: `{"pid":$P,"receiver_pid":$C,"payload":"hi"}`, want: `{"receiver_pid":$C,"status":"DELIVERED","msg_id":1}`},
-		{typ: "Syscall.Checkpoint", code: "SYS_CHECKPOINT", data: `{"pid":$P}`, want: `{"total_deltas":0,"checkpoint_id":1}`},
+		{
+			typ: "Syscall.Checkpoint", code: "SYS_CHECKPOINT", first: "Syscall.CommitDelta",
+			data: `{"pid":$P}`, want: `{"total_deltas":1,"checkpoint_id":1}`,
+		},
 		{typ: "Syscall.GetState", code: "SYS_GET_STATE", data: `{"pid":$P}`, want: `"pid":$P,"agent_id":"agent"`},
 	}
 }

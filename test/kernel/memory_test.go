@@ -34,8 +34,10 @@ func TestMemory(t *testing.T) {
 	}
 	c.call("Memory.Delete", `{"key":"notes/0"}`, nil)
 	for _, typ := range []string{"Memory.Get", "Memory.Delete"} {
-		if got := c.refused(404, typ, `{"key":"notes/0"}`); got != "Key not found: notes/0" {
-			t.Errorf("%s: %q", typ, got)
+		for _, key := range []string{"notes/0", "/notes/0"} { // as it was written
+			if got := c.refused(404, typ, fmt.Sprintf(`{"key":%q}`, key)); got != "Key not found: "+key {
+				t.Errorf("%s: %q", typ, got)
+			}
 		}
 	}
 }

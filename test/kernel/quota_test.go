@@ -82,8 +82,9 @@ func TestRegistry(t *testing.T) {
 		t.Error("a grant did not replace the earlier one")
 	}
 
-	for i, pid := range []int64{a, b} {
-		c.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"],"expires_at_tick":%d}`, pid, 10*(i+1)), nil)
+	d := c.spawn(0, `{"allowed_syscalls":["*"]}`)
+	for i, pid := range []int64{a, b, d} {
+		c.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"],"expires_at_tick":%d}`, pid, 10*min(i+1, 2)), nil)
 	}
 	var out struct {
 		Revoked []int64 `json:"revoked"`
@@ -91,7 +92,7 @@ func TestRegistry(t *testing.T) {
 	for _, step := range []struct {
 		to   int64
 		want string
-	}{{10, "[]"}, {11, fmt.Sprint([]int64{a})}, {30, fmt.Sprint([]int64{b})}, {30, "[]"}} {
+	}{{10, "[]"}, {11, fmt.Sprint([]int64{a})}, {30, fmt.Sprint([]int64{b, d})}, {30, "[]"}} {
 		c.call("Syscall.Query", fmt.Sprintf(`{"resource_id":"gpu","tick":%d}`, step.to), nil)
 		c.call("Capability.RevokeExpired", `{}`, &out)
 		if got := fmt.Sprint(out.Revoked); got != step.want {
@@ -103,5 +104,9 @@ func TestRegistry(t *testing.T) {
 	}
 	if c.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, a), &gone); gone.Revoked {
 		t.Error("a second revocation reports a revoked token")
+	}
+	c.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"]}`, a), nil)
+	if c.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, a), &gone); !gone.Revoked || check(a, "Memory.Set").Allowed {
+		t.Error("a revoked token still allows what it allowed")
 	}
 }
