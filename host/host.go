@@ -26,14 +26,15 @@ type Options struct {
 
 // Host starts programs and tracks them. Its methods may be called from any goroutine.
 type Host struct {
-	own     mark // the part that its agents' marks have in common
-	means   Means
-	homes   confine.Homes
-	user    *User
-	forks   *forks
-	search  *census
-	closing chan struct{} // closed when Close starts
-	workers sync.WaitGroup
+	own      mark // the part that its agents' marks have in common
+	means    Means
+	homes    confine.Homes
+	user     *User
+	rootOnly rootOnly
+	forks    *forks
+	search   *census
+	closing  chan struct{} // closed when Close starts
+	workers  sync.WaitGroup
 
 	mu        sync.Mutex
 	closed    bool

@@ -3,6 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
+	"sync"
+	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
 )
@@ -23,16 +26,19 @@ func (h *Host) Gaps() []string { return h.means.Gaps() }
 const levelOff = "off"
 
 // confine plans how a command is confined. A nil plan means that it is not.
-func (c Command) confine(has Means, homes confine.Homes, program string) (*confine.Plan, string, error) {
+func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, string, error) {
 	if c.Sandbox == SandboxOff {
 		return nil, levelOff, nil
 	}
 	r := confine.Request{
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide,
-		Private: c.Private, Places: c.Places, Homes: homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
+		Private: c.Private, Places: c.Places, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
 	}
 	if c.Share != nil {
 		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}
+	}
+	if h.programUser() == 0 {
+		r.RootOnly = h.rootOnly.paths()
 	}
 	if c.ShowProgram {
 		r.Program = program
@@ -45,4 +51,31 @@ func (c Command) confine(has Means, homes confine.Homes, program string) (*confi
 		return nil, "", err
 	}
 	return plan, has.Level(), nil
+}
+
+// programUser returns the user that programs run as.
+func (h *Host) programUser() int {
+	if h.user != nil {
+		return h.user.UID
+	}
+	return os.Geteuid()
+}
+
+// rootOnlyAge is how old the list of what only user 0 may read may be.
+const rootOnlyAge = time.Minute
+
+// rootOnly is the list of what only user 0 may read. Making it takes about as long as the rest of a start.
+type rootOnly struct {
+	mu   sync.Mutex
+	list []string
+	at   time.Time
+}
+
+func (r *rootOnly) paths() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.at) > rootOnlyAge {
+		r.list, r.at = confine.RootOnly(), time.Now()
+	}
+	return r.list
 }

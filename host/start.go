@@ -69,7 +69,7 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	if p.program, err = p.command.find(p.command.environ(false)); err != nil {
 		return nil, p.failed("find", err)
 	}
-	if p.plan, p.level, err = p.command.confine(has, h.homes, p.program); err != nil {
+	if p.plan, p.level, err = p.command.confine(h, has, p.program); err != nil {
 		return nil, p.failed("sandbox", err)
 	}
 	if p.log, err = openLog(p.command.Log); err != nil {

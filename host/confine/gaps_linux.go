@@ -1,5 +1,7 @@
 package confine
 
+import "os"
+
 // Gaps lists for the operator what a default sandbox does not prevent, the worst first.
 func (m Means) Gaps() []string {
 	var list []string
@@ -30,6 +32,7 @@ func (m Means) Gaps() []string {
 		{m.ABI < abiScopes, "agents with --net open can connect to abstract Unix sockets (needs Linux 6.12)"},
 		{m.Mounts, "agents can read a hidden file in a directory that they may write once another program replaces it or makes it later: hide a directory instead"},
 		{m.Mounts, "agents can connect to a Unix socket that another program makes, while they run, in a directory that they can read outside /run, /tmp and the home directory, where none was when they started"},
+		{os.Geteuid() == 0, "agents that run as user 0 can read what only root can read outside /etc, /var, /boot and home directories, and what is made there while they run (run them as another user: user of [agents])"},
 		{true, "agents can take advisory locks (flock) on files that they can read"},
 		{true, "agents can choose the processors that processes of their user run on, the daemon included"},
 		{true, "agents see the names and command lines of all processes in /proc"},

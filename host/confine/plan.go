@@ -41,6 +41,7 @@ type Request struct {
 	Write     []string // writable; without symbolic links
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
+	RootOnly  []string // what only user 0 may read, if the program is that user; hidden except for what is requested
 	Places    []Place  // the kernel's own that this program gets
 	Share     Share
 	Program   string // the program's file; "": it is searched for inside
@@ -120,7 +121,7 @@ func New(r Request, has Means) (*Plan, error) {
 		return nil, err
 	}
 	if !has.Mounts {
-		p.Unread = t.hidden
+		p.Unread = slices.Concat(t.hidden, t.dirs)
 		p.Writable = append(slices.Clip(t.Write), canonicals(sources(r.Places, true))...)
 		p.Readable = append(p.Readable, sources(r.Places, false)...)
 		return p, nil
@@ -163,10 +164,11 @@ func systemFiles() []string {
 // that is hidden, and a terminal what the operator types.
 var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// secretFiles returns system files that are hidden from a strict program, even if its user may read them.
+// secretFiles returns system files that are hidden from a strict program, and from one of user 0, also if they are made
+// later.
 func secretFiles() []string {
 	return []string{
-		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
+		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
 		"/etc/krb5.keytab", "/etc/security/opasswd",
 	}
 }

@@ -16,6 +16,7 @@ type tree struct {
 	has    Means
 	hidden []string // never shown, except for the kernel's own places in it
 	closed []string // hidden unless something in it is requested
+	dirs   []string // those of closed that only user 0 may read
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
 }
@@ -38,9 +39,22 @@ func newTree(r Request, has Means) *tree {
 			t.hidden = append(t.hidden, canonicalIn(home, name))
 		}
 	}
-	if r.Level == Strict {
+	if r.Level == Strict || len(r.RootOnly) > 0 {
 		t.hidden = append(t.hidden, secretFiles()...)
 	}
+	if r.Level == Strict {
+		t.hidden = append(t.hidden, "/etc/ssh")
+	}
+	for _, path := range r.RootOnly {
+		switch {
+		case t.requested(path):
+		case isDir(path):
+			t.dirs = append(t.dirs, path)
+		default:
+			t.hidden = append(t.hidden, path)
+		}
+	}
+	t.closed = append(t.closed, t.dirs...)
 	for _, path := range t.hidden {
 		t.hidden = append(t.hidden, t.aliases(path)...)
 	}
@@ -64,6 +78,11 @@ func newTree(r Request, has Means) *tree {
 	slices.Sort(t.closed)
 	t.closed = slices.Compact(t.closed)
 	return t
+}
+
+// requested reports whether a path is, or is in, a place that the program gets.
+func (t *tree) requested(path string) bool {
+	return t.placed(path) || t.covered(path, t.Read) || t.covered(path, t.Write) || within(path, t.Dir) || t.inHome(path)
 }
 
 func canonicals(paths []string) []string {
