@@ -257,6 +257,11 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -165,6 +165,7 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	}
 	list = append(list, t.paths(list)...)
 	order(list)
+	list = append(list, t.masks(list)...)
 	veils := map[string][]string{}
 	for _, path := range t.hidden {
 		list = t.hide(list, veils, path)
@@ -345,6 +346,19 @@ func (t *tree) socketDirs(list []layer) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
+}
+
+// masks returns an empty file for each Unix socket of another program in a writable place. It stays until the other program
+// replaces the socket.
+func (t *tree) masks(list []layer) (masks []layer) {
+	for _, path := range t.socks {
+		path = join(canonical(parent(path)), filepath.Base(path))
+		at := deepest(list, path)
+		if at.kind == bindMount && at.write && at.path != path && !t.placed(path) && isSocket(path) {
+			masks = append(masks, layer{kind: file, path: path})
+		}
+	}
+	return masks
 }
 
 // deepest returns the layer that determines what is at a path. The zero layer is the machine's own tree.
