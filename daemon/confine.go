@@ -51,7 +51,8 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	d.writable.Store(c.PID, bind.Place{Dir: c.Dir, Roots: roots(c)})
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
-	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir})
+	c.Sockets = host.Place{Source: insideDir(places), Target: places.Dir}
+	c.Places = append(c.Places, c.Sockets)
 	return d.share(c, places.Blobs)
 }
 

@@ -122,6 +122,8 @@ type Command struct {
 	// gets.
 	Private []string
 	Places  []Place
+	// Sockets is the place with the kernel's sockets, to which the program may connect.
+	Sockets Place
 	// Share is a directory that the program and the daemon share; nil: none.
 	Share *Share
 	// ShowProgram makes a sandbox show the program's own file wherever it is, unless it is hidden.

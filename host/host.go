@@ -40,7 +40,8 @@ type Host struct {
 	closed    bool
 	sequence  uint64
 	agents    map[mark]*Process
-	guardPipe *os.File // the guard has the other end
+	claims    map[string]*Process // by the name of a socket that was connected for a program: see claimed
+	guardPipe *os.File            // the guard has the other end
 }
 
 // New opens a host. It first kills the programs that an earlier host of the same instance left running. The error wraps
@@ -69,7 +70,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		own: own, means: *o.Means, user: o.User, homes: homes(o.User), forks: newForks(), search: &census{}, closing: make(chan struct{}),
-		agents: map[mark]*Process{},
+		agents: map[mark]*Process{}, claims: map[string]*Process{},
 	}
 	w, err := h.startGuard()
 	if err != nil {

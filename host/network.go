@@ -67,6 +67,9 @@ func (p *Process) serve(hand *net.UnixConn) error {
 	if err != nil {
 		return errors.Join(err, taken.Close())
 	}
+	if taken.Connects != nil {
+		p.carryOut(taken.Connects)
+	}
 	return confine.Accepted(hand)
 }
 

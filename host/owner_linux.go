@@ -48,11 +48,21 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	return p, nil
 }
 
-// Peer returns the agent whose process made the connection to a Unix socket, or nil. Errors are those of Owner.
+// Peer returns the agent whose process made the connection to a Unix socket, or nil. It may be called once for a connection.
+// Errors are those of Owner.
 //
 // Since Linux 6.5 the socket refers to the process that connected, so that an ended peer is detected even if its number was
 // reused. Earlier systems know only the number.
 func (h *Host) Peer(conn syscall.RawConn) (*Process, error) {
+	var p *Process
+	own, err := made(conn)
+	if err == nil && own {
+		controlErr := conn.Control(func(fd uintptr) { p, err = h.claimant(int(fd)) })
+		err = errors.Join(controlErr, err)
+	}
+	if err != nil || p != nil {
+		return p, err
+	}
 	return peer(conn, h.Owner)
 }
 

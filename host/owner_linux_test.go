@@ -25,6 +25,13 @@ func listen(t *testing.T) *net.UnixListener {
 	return l
 }
 
+// showSocket lets a program connect to a socket as to the kernel's.
+func showSocket(c *host.Command, l *net.UnixListener) {
+	dir := filepath.Dir(l.Addr().String())
+	c.Sockets = host.Place{Source: dir, Target: dir}
+	c.Write = []string{dir}
+}
+
 // accept accepts a connection and queries its owner.
 func accept(t *testing.T, h *host.Host, l *net.UnixListener, before func()) (*host.Process, error) {
 	t.Helper()
@@ -50,18 +57,21 @@ func TestPeer(t *testing.T) {
 		"another session": `setsid "$0" t-connect "$1"; :`,
 		"an orphan":       `(setsid sh -c 'setsid "$0" t-connect "$1" & ' "$0" "$1" &); while :; do sleep 1000; done`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := listen(t)
-			c := shell(t, "")
-			c.Argv, c.Write = []string{"/bin/sh", "-c", script, self, l.Addr().String()}, []string{filepath.Dir(l.Addr().String())}
-			p := start(t, h, c)
-			owner, err := accept(t, h, l, func() {})
-			if owner != p || err != nil || owner == other {
-				t.Errorf("the owner is %v, %v", owner, err)
-			}
-			testkit.Must(t, p.Terminate(t.Context(), 0))
-		})
+		for _, sandbox := range []host.Mode{host.SandboxDefault, host.SandboxOff} { // connected by the host, and by itself
+			t.Run(name+", "+string(sandbox), func(t *testing.T) {
+				t.Parallel()
+				l := listen(t)
+				c := shell(t, "")
+				c.Argv, c.Sandbox = []string{"/bin/sh", "-c", script, self, l.Addr().String()}, sandbox
+				showSocket(&c, l)
+				p := start(t, h, c)
+				owner, err := accept(t, h, l, func() {})
+				if owner != p || err != nil || owner == other {
+					t.Errorf("the owner is %v, %v", owner, err)
+				}
+				testkit.Must(t, p.Terminate(t.Context(), 0))
+			})
+		}
 	}
 	l := listen(t)
 	conn, err := net.Dial("unix", l.Addr().String())
@@ -86,7 +96,7 @@ func TestUnhosted(t *testing.T) {
 	}
 	l := listen(t)
 	c := helper(t, "t-connect", l.Addr().String())
-	c.Write = []string{filepath.Dir(l.Addr().String())}
+	c.Sandbox = host.SandboxOff // a confined one does not reach it
 	p := start(t, h, c)
 	if err := asked(l); !errors.Is(err, host.ErrStranger) {
 		t.Errorf("an agent that connects to a kernel without agents: %v", err)
@@ -106,11 +116,14 @@ func TestPeerGone(t *testing.T) {
 	h := open(t)
 	l := listen(t)
 	c := helper(t, "t-connect", l.Addr().String())
-	c.Write = []string{filepath.Dir(l.Addr().String())}
-	p := start(t, h, c)
-	owner, err := accept(t, h, l, func() { testkit.Must(t, p.Terminate(t.Context(), 0)) })
-	if owner != nil || !errors.Is(err, host.ErrGone) {
-		t.Errorf("got %v, %v", owner, err)
+	showSocket(&c, l)
+	for _, sandbox := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
+		c.Sandbox = sandbox
+		p := start(t, h, c)
+		owner, err := accept(t, h, l, func() { testkit.Must(t, p.Terminate(t.Context(), 0)) })
+		if owner != nil || !errors.Is(err, host.ErrGone) {
+			t.Errorf("%s: got %v, %v", sandbox, owner, err)
+		}
 	}
 }
 

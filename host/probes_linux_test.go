@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -107,6 +108,10 @@ func probes() []aProbe {
 			return errors.Join(err, unix.Chmod("setuid", 0o4700))
 		}},
 		{what: "connect to a Unix socket of another program", try: dial("unix", "unix")},
+		{what: "connect to one in its working directory", try: func(string) error { return sendUnix("unix", "before-unix") }},
+		{what: "connect to one that is made there later", try: func(string) error { return sendUnix("unix", "later-unix") }},
+		{what: "send a datagram to one in its working directory", try: func(string) error { return sendUnix("unixgram", "before-unixgram") }},
+		{what: "send a datagram to one that is made there later", try: func(string) error { return sendUnix("unixgram", "later-unixgram") }},
 		{what: "connect to an abstract Unix socket", try: dial("unix", "abstract")},
 		{what: "connect to a TCP server of the machine", try: dial("tcp", "tcp")},
 		{what: "connect to a TCP server over IPv6", try: dial("tcp", "tcp6")},
@@ -128,6 +133,9 @@ func probes() []aProbe {
 			}
 			_, err = conn.Read(make([]byte, 1)) // in its own network nothing listens there
 			return err
+		}},
+		{what: "write more blobs than its share", try: func(place string) error {
+			return os.WriteFile(filepath.Join(place, "blobs", "file"), make([]byte, 2*probeShare), 0o600)
 		}},
 		{what: "make a virtual socket (vsock)", try: socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
 		{what: "attach SysV shared memory of another program", try: func(place string) error {
@@ -216,8 +224,14 @@ func mountTmpfs([]string) int {
 	return 0
 }
 
+// probeShare is the size of the agent's blob directory, in bytes.
+const probeShare = 1 << 20
+
 // probe is an agent that tries all probes.
 func probe(args []string) int {
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil { // the sockets that are made later are there
+		return 1
+	}
 	for _, p := range probes() {
 		said(p.what, p.try(args[0]))
 	}
@@ -236,7 +250,7 @@ func probed(home string) (inside, outside map[string]bool, err error) {
 		return nil, nil, err
 	}
 	defer h.Close(context.Background(), 0)
-	for _, name := range []string{"hidden", "inside", "outside", "sockets", "keys", "../.ssh"} {
+	for _, name := range []string{"hidden", "inside", "outside", "sockets", "keys", "blobs", "../.ssh"} {
 		err = errors.Join(err, os.Mkdir(filepath.Join(place, name), 0o700))
 	}
 	// Another agent has the same privileges as the one that tries, unlike other processes of user 0.
@@ -281,7 +295,13 @@ func probed(home string) (inside, outside map[string]bool, err error) {
 			Argv: []string{"/proc/self/exe", "t-probe", place}, Dir: filepath.Join(place, map[host.Mode]string{host.SandboxDefault: "inside", host.SandboxOff: "outside"}[mode]),
 			PID: 7, Sandbox: mode,
 		}
+		closeBefore, err := serveUnix(c.Dir, "before")
+		if err != nil {
+			return nil, nil, err
+		}
+		defer closeBefore()
 		if mode == host.SandboxDefault {
+			c.Share = &host.Share{Target: filepath.Join(place, "blobs"), Bytes: probeShare, Adopt: (*os.Root).Close}
 			c.Private, c.Hide = []string{filepath.Join(home, "..", "state"), filepath.Join(place, "keys", "authorized_keys"), filepath.Join(place, "pwos.toml")}, []string{filepath.Join(place, "hidden", "later")}
 		}
 		p, err := h.Start(context.Background(), c)
@@ -292,9 +312,15 @@ func probed(home string) (inside, outside map[string]bool, err error) {
 			next := filepath.Join(place, "hidden", "next")
 			err = errors.Join(os.WriteFile(next, []byte("secret"), 0o600), os.Rename(next, filepath.Join(place, "hidden", "later")))
 		}
+		closeLater, laterErr := serveUnix(c.Dir, "later")
+		if laterErr != nil {
+			return nil, nil, laterErr
+		}
+		defer closeLater()
+		_, writeErr := p.Conn().Write([]byte("\n"))
 		text, readErr := io.ReadAll(p.Conn())
 		<-p.Done()
-		if err := errors.Join(err, readErr, p.Conn().Close()); err != nil {
+		if err := errors.Join(err, writeErr, readErr, p.Conn().Close()); err != nil {
 			return nil, nil, err
 		}
 		results := map[string]bool{}

@@ -34,6 +34,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide,
 		Private: c.Private, Places: c.Places, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
 	}
+	r.Sockets = c.Sockets.Target
 	if c.Share != nil {
 		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}
 	}

@@ -47,17 +47,29 @@ func (p *Plan) Enter() error {
 			return err
 		}
 	}
-	if !p.network() {
+	if p.network() {
+		if err := loopback(); err != nil {
+			return err
+		}
+	}
+	if p.Listens() {
+		if err := p.listen(); err != nil {
+			return err
+		}
+	}
+	if !p.connects() {
 		return nil
 	}
-	if err := loopback(); err != nil {
-		return err
+	diag, err := openDiag()
+	if err != nil {
+		return fmt.Errorf("list Unix sockets: %w", err)
 	}
-	if p.Net == NetKernel {
-		return p.listen()
-	}
+	p.hand = append(p.hand, diag)
 	return nil
 }
+
+// connects reports whether the daemon carries out the program's calls of connect.
+func (p *Plan) connects() bool { return p.Filter && p.Notify && p.ABI < abiUnix }
 
 // Restrict applies Landlock and the filter of system calls to the calling thread. PR_SET_NO_NEW_PRIVS must be set.
 func (p *Plan) Restrict() error {
@@ -73,7 +85,12 @@ func (p *Plan) Restrict() error {
 	if p.Net != NetOpen && !p.Network {
 		rules.Families = UnixSocket
 	}
-	return rules.apply()
+	rules.Connect = p.connects()
+	listener, err := rules.apply()
+	if err == nil && rules.Connect {
+		p.hand = append(p.hand, listener)
+	}
+	return err
 }
 
 // build builds the file tree in a separate mount namespace: everything read-only and without devices, then the layers.

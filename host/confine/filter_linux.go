@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -16,6 +17,7 @@ import (
 // Rules selects the parts of the filter that depend on the other means of confinement.
 type Rules struct {
 	Families Families
+	Connect  bool // notify the daemon of connect, and refuse what reaches a Unix socket by another call
 	IPC      bool // refuse SysV objects and message queues, if there is no IPC namespace
 	Trace    bool // refuse ptrace
 }
@@ -102,9 +104,15 @@ func (r Rules) rows() []row {
 	if r.Trace {
 		all(no, [2]int{101, 117})
 	}
-	list = append(list, row{41, 198, r.Families.rule()})
-	if r.Families != AnySocket {
+	list = append(list, row{41, 198, r.Families.rule(r.Connect)})
+	if r.Connect || r.Families != AnySocket {
 		all(pairRule(), [2]int{53, 199})
+	}
+	if r.Connect {
+		all([]unix.SockFilter{answer(unix.SECCOMP_RET_USER_NOTIF)}, [2]int{42, 203})
+		all(partRule(), [2]int{16, 29}) // ioctl
+	}
+	if r.Families != AnySocket {
 		all(without(3, fastOpen), [2]int{44, 206}, [2]int{307, 269}) // sendto, sendmmsg
 		all(without(2, fastOpen), [2]int{46, 211})                   // sendmsg
 	}
@@ -141,10 +149,11 @@ func (r Rules) Program(arch string) []unix.SockFilter {
 	return append(all, answer(allowed))
 }
 
-// rule returns the rule of socket(2): family, type, protocol.
-func (s Families) rule() []unix.SockFilter {
+// rule returns the rule of socket(2): family, type, protocol. With streams, Unix sockets may not be datagram sockets, which
+// can send to every socket without connect.
+func (s Families) rule(streams bool) []unix.SockFilter {
 	netlink := []unix.SockFilter{unless(unix.AF_NETLINK, 4), load(arg(2)), unless(unix.NETLINK_ROUTE, 1), answer(allowed), answer(noFamily), answer(noFamily)}
-	if s == AnySocket {
+	if s == AnySocket && !streams {
 		return append([]unix.SockFilter{
 			load(arg(0)), unless(unix.AF_UNIX, 1), answer(allowed), unless(unix.AF_INET, 1), answer(allowed), unless(unix.AF_INET6, 1), answer(allowed),
 		}, netlink...)
@@ -152,6 +161,9 @@ func (s Families) rule() []unix.SockFilter {
 	kind := []unix.SockFilter{load(arg(1)), and(typeMask)}
 	unixRule := append(kind[:2:2], when(unix.SOCK_STREAM, 1), unless(unix.SOCK_SEQPACKET, 1), answer(allowed), answer(refused))
 	list := append([]unix.SockFilter{load(arg(0)), unless(unix.AF_UNIX, len(unixRule))}, unixRule...)
+	if s == AnySocket {
+		list = append(list, unless(unix.AF_INET, 1), answer(allowed), unless(unix.AF_INET6, 1), answer(allowed))
+	}
 	if s == StreamSocket {
 		stream := append(kind[:2:2], unless(unix.SOCK_STREAM, 4), load(arg(2)), when(0, 1), unless(unix.IPPROTO_TCP, 1), answer(allowed), answer(refused))
 		list = append(list, when(unix.AF_INET, 1), unless(unix.AF_INET6, len(stream)))
@@ -160,9 +172,19 @@ func (s Families) rule() []unix.SockFilter {
 	return append(list, netlink...)
 }
 
-// pairRule returns the rule of socketpair(2). It refuses datagram sockets, which could send to any socket with a path.
+// pairRule returns the rule of socketpair(2). It refuses datagram sockets, which could send to any socket with a path; a raw
+// one is one of these.
 func pairRule() []unix.SockFilter {
-	return []unix.SockFilter{load(arg(1)), and(typeMask), when(unix.SOCK_DGRAM, 1), answer(allowed), answer(refused)}
+	return []unix.SockFilter{load(arg(1)), and(typeMask), when(unix.SOCK_STREAM, 1), unless(unix.SOCK_SEQPACKET, 1), answer(allowed), answer(refused)}
+}
+
+// partRule returns the rule of ioctl(2). It refuses to make parts of a btrfs (subvolumes), in which files have the numbers
+// of other files.
+func partRule() []unix.SockFilter {
+	const snapshot, subvolume, snapshot2, subvolume2 = 0x50009401, 0x5000940e, 0x50009417, 0x50009418
+	return []unix.SockFilter{
+		load(arg(1)), when(snapshot, 4), when(subvolume, 3), when(snapshot2, 2), when(subvolume2, 1), answer(allowed), answer(refused),
+	}
 }
 
 // without returns a rule that refuses a call if the argument has one of the bits.
@@ -236,16 +258,48 @@ func canFilter() bool {
 	return errno == 0 && Rules{}.Program(runtime.GOARCH) != nil
 }
 
-// apply permanently filters the calls of this thread and of what it executes. PR_SET_NO_NEW_PRIVS must be set.
-func (r Rules) apply() error {
+// canNotify reports whether this system has what Connects needs, and whether this process may use it.
+func canNotify() bool {
+	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+		return false
+	}
+	// Without a filter the call fails, with EINVAL if a flag is not known.
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, notifyFlags, 0); errno != unix.EFAULT {
+		return false
+	}
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return false
+	}
+	defer closeFD(self)
+	fd, err := unix.PidfdGetfd(self, self, 0)
+	if err != nil {
+		return false
+	}
+	closeFD(fd)
+	return listsSockets()
+}
+
+// notifyFlags make a filter whose notifications the daemon answers. A caller waits for the answer even if a signal arrives:
+// otherwise it would repeat a connect that has succeeded.
+const notifyFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+
+// apply permanently filters the calls of this thread and of what it executes. PR_SET_NO_NEW_PRIVS must be set. With Connect
+// it returns the descriptor of the notifications.
+func (r Rules) apply() (listener int, err error) {
 	filter := r.Program(runtime.GOARCH)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: unsafe.SliceData(filter)}
 	// Without the flag, Linux before 5.16 slows down every program with a filter, to mitigate attacks that work without a
 	// filter too.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
+	var flags uintptr = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
+	if r.Connect {
+		flags |= notifyFlags
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(filter)
 	if errno != 0 {
-		return fmt.Errorf("filter calls: %w", errno)
+		return -1, fmt.Errorf("filter calls: %w", errno)
 	}
-	return nil
+	return int(fd), nil
 }

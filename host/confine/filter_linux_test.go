@@ -19,11 +19,12 @@ func TestFilter(t *testing.T) {
 		enosys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 		enotsup = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTSUP)
 		noFam   = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+		notify  = uint32(unix.SECCOMP_RET_USER_NOTIF)
 		ok      = uint32(unix.SECCOMP_RET_ALLOW)
 		absent  = -1
 	)
 	plain, bare := confine.Rules{}, confine.Rules{Families: confine.UnixSocket, IPC: true, Trace: true}
-	streams := confine.Rules{Families: confine.StreamSocket}
+	streams, notified := confine.Rules{Families: confine.StreamSocket}, confine.Rules{Connect: true}
 	for _, c := range []struct {
 		what         string
 		amd64, arm64 int
@@ -109,7 +110,24 @@ func TestFilter(t *testing.T) {
 		{"unix only: datagram", 41, 198, []uint64{1, 2, 0}, eperm, bare},
 		{"unix only: tcp", 41, 198, []uint64{2, 1, 0}, noFam, bare},
 		{"unix only: pair of datagrams", 53, 199, []uint64{1, 2, 0}, eperm, bare},
+		{"unix only: raw pair", 53, 199, []uint64{1, 3, 0}, eperm, bare},
 		{"unix only: pair", 53, 199, []uint64{1, 1, 0}, ok, bare},
+		{"pair of datagrams", 53, 199, []uint64{1, 2, 0}, ok, plain},
+		{"connect", 42, 203, []uint64{3, pointer, 16}, ok, plain},
+		{"notified: connect", 42, 203, []uint64{3, pointer, 16}, notify, notified},
+		{"notified: unix stream", 41, 198, []uint64{1, 1, 0}, ok, notified},
+		{"notified: unix packets", 41, 198, []uint64{1, 5, 0}, ok, notified},
+		{"notified: unix datagram", 41, 198, []uint64{1, 2, 0}, eperm, notified},
+		{"notified: unix raw", 41, 198, []uint64{1, 3, 0}, eperm, notified},
+		{"notified: udp", 41, 198, []uint64{2, 2, 0}, ok, notified},
+		{"notified: ipv6", 41, 198, []uint64{10, 1, 6}, ok, notified},
+		{"notified: netlink route", 41, 198, []uint64{16, 3, 0}, ok, notified},
+		{"notified: netlink audit", 41, 198, []uint64{16, 3, 9}, noFam, notified},
+		{"notified: vsock", 41, 198, []uint64{40, 1, 0}, noFam, notified},
+		{"notified: raw pair", 53, 199, []uint64{1, 3, 0}, eperm, notified},
+		{"notified: pair", 53, 199, []uint64{1, 1, 0}, ok, notified},
+		{"notified: make subvolume", 16, 29, []uint64{3, 0x50009418}, eperm, notified},
+		{"notified: size of terminal", 16, 29, []uint64{3, 0x5413}, ok, notified},
 		{"streams: tcp", 41, 198, []uint64{2, 1 | unix.SOCK_NONBLOCK, 0}, ok, streams},
 		{"streams: tcp by number", 41, 198, []uint64{10, 1, 6}, ok, streams},
 		{"streams: mptcp", 41, 198, []uint64{2, 1, 262}, eperm, streams},

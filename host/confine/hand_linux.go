@@ -14,7 +14,7 @@ import (
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Hands reports whether the process that carries out the plan calls HandOver.
-func (p *Plan) Hands() bool { return p.Listens() || p.shares() }
+func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.connects() }
 
 func (p *Plan) shares() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
@@ -54,9 +54,12 @@ func (p *Plan) Receive(hand *net.UnixConn) (h Handed, err error) {
 	}
 	files := make([]*os.File, len(fds))
 	for i, fd := range fds {
+		if p.connects() && i == len(fds)-1 {
+			err = errors.Join(err, unix.SetNonblock(fd, true)) // so that the poller takes it
+		}
 		files[i] = os.NewFile(uintptr(fd), "handed over")
 	}
-	if err = h.sort(p, files); err != nil {
+	if err = errors.Join(err, h.sort(p, files)); err != nil {
 		return Handed{}, errors.Join(fmt.Errorf("take descriptors: %w", err), h.Close())
 	}
 	return h, nil
@@ -82,6 +85,14 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 			if f := next(); f != nil {
 				err = errors.Join(err, h.Sockets.take(i, p.Upstreams, f))
 			}
+		}
+	}
+	if p.connects() {
+		diag, listener := next(), next()
+		if err == nil {
+			h.Connects = newConnects(listener, diag)
+		} else if diag != nil {
+			err = errors.Join(err, diag.Close())
 		}
 	}
 	if len(files) > 0 {

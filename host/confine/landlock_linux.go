@@ -44,6 +44,9 @@ func (p *Plan) ruleset() unix.LandlockRulesetAttr {
 	if p.ABI >= abiDevices {
 		set.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
+	if p.ABI >= abiUnix {
+		set.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	}
 	if p.ABI >= abiScopes {
 		set.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
@@ -73,7 +76,8 @@ func (p *Plan) landlock() error {
 	}
 	defer closeFD(int(fd))
 	// A process that may write above the working directory may have replaced it with a link since the check.
-	inDir := set.Handled_access_fs
+	inDir := set.Handled_access_fs &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX // it never needs a right to its own sockets
+	whole := inDir
 	if p.ReadOnly {
 		inDir = p.reading()
 	}
@@ -86,7 +90,10 @@ func (p *Plan) landlock() error {
 		paths           []string
 		rights, resolve uint64
 	}
-	rules := []rule{{p.Writable, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	rules := []rule{{p.Writable, whole, unix.RESOLVE_NO_SYMLINKS}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	if p.ABI >= abiUnix && p.Sockets != "" {
+		rules = append(rules, rule{[]string{p.Sockets}, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, 0})
+	}
 	switch {
 	case p.Strict:
 		rules = append(rules, rule{p.Readable, readAll, 0})

@@ -15,6 +15,7 @@ const (
 	abiTCP      = 4
 	abiDevices  = 5
 	abiScopes   = 6 // signals, abstract sockets
+	abiUnix     = 9 // Unix sockets with a path
 )
 
 // The levels of confinement.
@@ -35,6 +36,7 @@ const (
 type Means struct {
 	ABI     int  // level of Landlock, or 0
 	Filter  bool // seccomp
+	Notify  bool // its notifications, and what the daemon needs to answer those of connect
 	Mounts  bool // mount namespaces with tmpfs and read-only trees
 	Overlay bool // overlay file systems, to hide files by name
 	Network bool // network namespaces with a separate address
@@ -57,6 +59,9 @@ func (m Means) Level() string {
 
 // hides reports whether the kernel's state and keys can be hidden.
 func (m Means) hides() bool { return m.Mounts || m.ABI > 0 }
+
+// mediates reports whether a program can be kept from the Unix sockets of other programs wherever they are.
+func (m Means) mediates() bool { return m.ABI >= abiUnix || m.Filter && m.Notify }
 
 // missing lists what a strict sandbox lacks.
 func (m Means) missing(net string) (list []string) {

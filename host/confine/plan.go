@@ -44,6 +44,7 @@ type Request struct {
 	RootOnly  []string // what only user 0 may read, if the program is that user; hidden except for what is requested
 	Places    []Place  // the kernel's own that this program gets
 	Share     Share
+	Sockets   string // the directory, as the program sees it, whose Unix sockets it may connect to
 	Program   string // the program's file; "": it is searched for inside
 	Homes     Homes
 	AllowGaps bool // start even if Private cannot be hidden
@@ -94,13 +95,14 @@ type Plan struct {
 	Unread    []string // hidden by Landlock only
 	Ports     []uint16
 	Upstreams int
+	Sockets   string // directory whose Unix sockets Landlock allows
 	layers    []layer
 	hand      []int // descriptors for HandOver
 }
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
 func New(r Request, has Means) (*Plan, error) {
-	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams}
+	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams, Sockets: r.Sockets}
 	if p.Strict {
 		if missing := has.missing(r.Net); len(missing) > 0 {
 			return nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))

@@ -42,7 +42,7 @@ func Try() (tried int) {
 
 // With returns the means of a machine with this result of Try, in a user namespace or without.
 func With(tried int, user bool) Means {
-	m := Means{ABI: landlockABI(), Filter: canFilter()}
+	m := Means{ABI: landlockABI(), Filter: canFilter(), Notify: canNotify()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0
 	m.Network, m.IPC = tried&triedNetwork != 0, tried&triedIPC != 0
 	m.User = user && tried != 0

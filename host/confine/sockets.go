@@ -33,6 +33,8 @@ func (s *Sockets) Close() error {
 type Handed struct {
 	Share   *os.File // the directory of Request.Share; nil: there is none
 	Sockets *Sockets // nil: the daemon does not serve the program's network
+	// Connects are the program's calls of connect. nil: the program makes them itself.
+	Connects *Connects
 }
 
 // Close closes everything.
@@ -43,6 +45,9 @@ func (h Handed) Close() error {
 	}
 	if h.Sockets != nil {
 		errs = append(errs, h.Sockets.Close())
+	}
+	if h.Connects != nil {
+		errs = append(errs, h.Connects.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -22,7 +22,10 @@ type tree struct {
 }
 
 func newTree(r Request, has Means) *tree {
-	t := &tree{Request: r, has: has, mounts: mountsHere(), socks: socketsHere()}
+	t := &tree{Request: r, has: has, mounts: mountsHere()}
+	if !has.mediates() {
+		t.socks = socketsHere()
+	}
 	t.Homes.Own, t.Homes.Others = canonicals(t.Homes.Own), canonicals(t.Homes.Others)
 	t.Read, t.Write = cleaned(r.Read), cleaned(r.Write)
 	t.Dir = filepath.Clean(r.Dir)
@@ -165,20 +168,12 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	}
 	list = append(list, t.paths(list)...)
 	order(list)
-	list = append(list, t.masks(list)...)
 	veils := map[string][]string{}
 	for _, path := range t.hidden {
 		list = t.hide(list, veils, path)
 	}
-	for _, home := range t.Homes.Own {
-		if isDir(home) && visible(list, home) && t.veilable(home) {
-			veils[home] = slices.Clip(veils[home]) // to hide the sockets in it
-		}
-	}
-	for _, dir := range t.socketDirs(list) {
-		if t.veilable(dir) {
-			veils[dir] = slices.Clip(veils[dir])
-		}
+	if !t.has.mediates() {
+		list = t.hideSockets(list, veils)
 	}
 	for dir, names := range veils {
 		list = append(list, layer{kind: veil, path: dir, names: names})
@@ -346,6 +341,16 @@ func (t *tree) socketDirs(list []layer) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
+}
+
+// hideSockets hides the Unix sockets of other programs that are there, and those that are made later in home directories.
+func (t *tree) hideSockets(list []layer, veils map[string][]string) []layer {
+	for _, dir := range append(t.socketDirs(list), t.Homes.Own...) {
+		if isDir(dir) && visible(list, dir) && t.veilable(dir) {
+			veils[dir] = slices.Clip(veils[dir])
+		}
+	}
+	return append(list, t.masks(list)...)
 }
 
 // masks returns an empty file for each Unix socket of another program in a writable place. It stays until the other program

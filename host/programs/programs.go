@@ -100,6 +100,9 @@ func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	switch {
 	case owner != nil:
 		peer.Agent = owner.PID()
+		if peer.PID == os.Getpid() { // the host has connected it
+			peer.PID = owner.OSPID()
+		}
 	case foreign:
 		return peer, refusal
 	}

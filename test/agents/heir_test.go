@@ -96,7 +96,7 @@ func TestChannelEndsWithTheAgent(t *testing.T) {
 		for _, channel := range []string{"stdio", "fd3"} {
 			dir, err := os.MkdirTemp(p.Dir, "d")
 			testkit.Must(t, err)
-			options := fmt.Sprintf(`%s,"cwd":%q`, allowAll, dir)
+			options := fmt.Sprintf(`%s,"cwd":%q,"sandbox":"off"`, allowAll, dir) // a confined one does not reach the other's socket
 			keeper := c.spawn(t, options, "heir", how)
 			pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, options, channel), "bequeath")
 			if d := c.awaitGone(t, pid); number(d.Exit.Code) != 3 {
