@@ -206,9 +206,11 @@ func (hostile) Ask(_ context.Context, _ *cluster.Requester, typ string, data []b
 	return nil, 0, fault.CapabilityDenied.New("%s", strings.ReplaceAll(harm, `\/`, "/"))
 }
 
-func (hostile) Accept(context.Context, *cluster.Requester, *schema.AcceptInput) (*schema.AcceptOutput, error) {
+func (hostile) Accept(context.Context, *cluster.Requester, *schema.AcceptInput, func()) (*schema.AcceptOutput, error) {
 	return nil, fault.CapabilityDenied.New("no")
 }
+
+func (hostile) Taken(context.Context, *schema.TakenInput) (bool, error) { return false, nil }
 
 func (hostile) Run(context.Context, *cluster.Requester, string, int64, *schema.Errand) ([]byte, error) {
 	return nil, fault.CapabilityDenied.New("no")

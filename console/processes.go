@@ -96,7 +96,8 @@ func question(q *schema.ApprovalState, now time.Time) []byte {
 	o := view.Object(nil).Text("id", q.ID).Text("state", q.State).Integer("pid", q.PID).Text("who", view.ApprovalAgent(q)).
 		Text("rule", view.Escaped(q.Rule)).Text("type", view.Escaped(q.Type)).Text("data", view.Escaped(string(q.Data))).
 		Text("digest", q.Digest).Text("exhausted", q.Exhausted).Integer("asked", q.Asked).Integer("expires", max(q.Expires, q.Until)).
-		Text("left", view.ApprovalCells(q, now)[4]).Boolean("advisory", q.Advisory).Text("why", view.Escaped(q.Why))
+		Text("left", view.ApprovalCells(q, now)[4]).Boolean("advisory", q.Advisory).Text("why", view.Escaped(q.Why)).
+		Text("binding", view.Escaped(view.Binding(q)))
 	if d := q.Decided; d != nil {
 		o = o.Integer("decided", d.At).Text("via", view.Escaped(d.Via)).Text("key", view.Escaped(d.Key))
 	}

@@ -48,6 +48,7 @@ func (d *Daemon) hosting() actors.Hosting {
 			d.programs.Forget(dir, remembered)
 		},
 		Ended: func(pid int64) {
+			d.writable.Delete(pid)
 			if err := d.blobs.End(pid); err != nil {
 				d.log.Warn("blobs of an agent not removed", "pid", pid, "error", err)
 			}

@@ -137,5 +137,8 @@ func ApprovalCall(s *schema.ApprovalState) string {
 	if s.Advisory {
 		text += " (advisory)"
 	}
+	if binding := Binding(s); binding != "" {
+		text += " (" + binding + ")"
+	}
 	return Escaped(text)
 }

@@ -59,6 +59,7 @@ function Question({ question, named, go, say, again }) {
 		<p>Rule <code>${question.rule}</code>${question.exhausted && html` · more ${question.exhausted} than its budget has left`}
 			${question.advisory && html` · <b>advisory</b>: the kernel does not confine this agent, which could answer itself`}</p>
 		<${Json} text=${question.data} label="Data of the call" />
+		${question.binding && html`<p>The approval ${question.binding}.</p>`}
 		<p class="faint digest">SHA-256 <code>${question.digest}</code> · question <code>${question.id}</code></p>
 		<${Problem} error=${error} />
 		${question.kernel ? html`<p class="faint">It is decided at ${nameOf(question.kernel)}: <code>pwos approve ${plain(question.id)}</code> there, or in its console.</p>` : html`<div class="buttons">
