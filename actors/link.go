@@ -32,13 +32,14 @@ const maxPooled = 64 << 10
 func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) bool {
 	w.open()
 	begin := len(*w.buf)
-	if call.Err == nil {
-		*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+	data, failure := call.Answered()
+	if failure == nil {
+		*w.buf = schema.AppendReply(*w.buf, &call.Message, data, stamp)
 		return w.fits(begin)
 	}
-	*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
+	*w.buf = schema.AppendError(*w.buf, &call.Message, failure, stamp)
 	if !w.fits(begin) {
-		*w.buf = schema.AppendError(*w.buf, &call.Message, schema.Brief(call.Err), stamp)
+		*w.buf = schema.AppendError(*w.buf, &call.Message, schema.Brief(failure), stamp)
 	}
 	return true
 }

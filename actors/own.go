@@ -156,10 +156,10 @@ func (o *ownConnection) answered(ctx actor.Context, b *batch) {
 	if l := call.Lasting; l != nil && l.End != nil && call.Err == nil {
 		o.kernel.conclude(call.AsCause(), *l.End) // its connection ends here
 	}
-	if call.Err != nil {
-		o.reply(ctx, ownAnswer{err: call.Err})
+	if data, failure := call.Answered(); failure != nil {
+		o.reply(ctx, ownAnswer{err: failure})
 	} else {
-		o.reply(ctx, ownAnswer{Answer: kernel.Answer{Data: call.Data, Seq: call.Proof.Seq}})
+		o.reply(ctx, ownAnswer{Answer: kernel.Answer{Data: data, Seq: call.Proof.Seq}})
 	}
 	b.sender.(*frames).recycle()
 }

@@ -154,12 +154,13 @@ type spill struct {
 // the call was done.
 func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
 	begin := len(dst)
-	dst = schema.AppendReply(dst, &call.Message, call.Data, stamp)
+	data, _ := call.Answered()
+	dst = schema.AppendReply(dst, &call.Message, data, stamp)
 	over := s.over(dst[begin:])
 	if over <= 0 {
 		return dst
 	}
-	short, refs, err := s.elsewhere(call, call.Data, over)
+	short, refs, err := s.elsewhere(call, data, over)
 	if err != nil {
 		shown := fault.Of(err)
 		return schema.AppendError(dst[:begin], &call.Message, &fault.Fault{

@@ -122,17 +122,50 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
-// AuthorizeTool returns nil if pid, holding token, may use a tool of an agent host at tick.
-func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
-	name := host + "/" + tool
-	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
-		return Invalid("tool", "is not a valid name: a host's has no slash, a tool's has single slashes between its parts, and neither has a *")
-	}
+// AuthorizeTool is Authorize for a use of a tool of an agent host, which is granted by its name. A process without a grant for
+// any tool may not even ask.
+func AuthorizeTool(processes Processes, pid int64, token *Token, in *schema.ToolUseInput, tick int64) *fault.Fault {
+	row, name := schema.HostToolUse.Row(), in.Host+"/"+in.Tool
+	valid := meaninglessName(name) == "" && !strings.Contains(name, everything) && !strings.Contains(in.Host, "/") && !strings.HasSuffix(name, "/")
 	pattern := toolWord + ":" + name
-	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
+	named := func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) }
+	switch none := Authorize(processes, pid, token, row, tick); {
+	case none != nil && none.Kind == fault.Forbidden && valid && living(processes, pid):
+		return lacks(pid, token, tick, row.Type, pattern, named) // whose fix names the tool, and not all tools
+	case none != nil:
+		return none
+	case !valid:
+		return Invalid("tool", "is not a valid name: a host's has no slash, a tool's has single slashes between its parts, and neither has a *")
+	case pid == Operator, token.may(tick, named):
 		return nil
 	}
-	return lacks(pid, token, tick, "the tool "+name, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
+	return lacks(pid, token, tick, "the tool "+name, pattern, named).With(schema.ToolDetail, name)
+}
+
+// AuthorizeName is Authorize for what a name with a word before a colon stands for: Tool:HOST/TOOL or Call:PATH. ok is false for
+// other names.
+func AuthorizeName(processes Processes, pid int64, token *Token, name string, tick int64) (denied *fault.Fault, ok bool) {
+	switch word, rest, _ := splitPattern(name); word {
+	case toolWord:
+		host, tool, _ := strings.Cut(rest, "/")
+		return AuthorizeTool(processes, pid, token, &schema.ToolUseInput{Host: host, Tool: tool}, tick), true
+	case callWord:
+		if denied := Authorize(processes, pid, token, schema.SyscallCall.Row(), tick); denied != nil {
+			return denied, true
+		}
+		return AuthorizeCall(pid, token, "os:///"+rest, tick), true
+	}
+	return nil, false
+}
+
+// PartlyGranted says that pid may call a syscall only for some names, "" if that is not so.
+func PartlyGranted(pid int64, token *Token, row *schema.Syscall, tick int64) string {
+	for _, word := range []string{toolWord, callWord} {
+		if behind(word) == row.Type && pid != Operator && !token.AllowsNamed(row.Type, tick) {
+			return fmt.Sprintf("pid %d may call %s for some names only: ask about one, such as %s:NAME, or about a call with its data", pid, row.Type, word)
+		}
+	}
+	return ""
 }
 
 // lacks returns the fault of a call that pid has no grant for. Its fix only adds: it grants pattern to pid or, if

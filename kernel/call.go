@@ -147,6 +147,17 @@ func (c *Call) Intends() bool {
 	return c.Syscall != nil && c.Syscall.Outcome != "" && c.Err == nil && !c.Repeated && leaves(c.Input)
 }
 
+// Answered returns what the caller gets: a reply, or an error. It is the outcome, except where a refusal is answered with a
+// decision.
+func (c *Call) Answered() ([]byte, *fault.Fault) {
+	if in, ok := c.Input.(schema.Deciding); ok && c.Err != nil {
+		if decision := in.Refused(c.Err); decision != nil {
+			return decision, nil
+		}
+	}
+	return c.Data, c.Err
+}
+
 // leaves reports whether a call with an input has an effect outside the kernel, where its row has an Outcome.
 func leaves(input any) bool {
 	in, partial := input.(interface{ Abroad() bool })

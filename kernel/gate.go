@@ -242,6 +242,13 @@ func (a *Authority) judge(call *Call) Verdict {
 	switch in := call.Input.(type) {
 	case *schema.InvokeInput:
 		return Deny(AuthorizeRegistered(a.Processes, call.PID, call.Token, in.Name, call.Tick))
+	case *schema.ToolUseInput:
+		return Deny(AuthorizeTool(a.Processes, call.PID, call.Token, in, call.Tick))
+	case *schema.CallInput:
+		if path, ok := schema.ToolPath(in.Syscall); ok { // the runner judges a path that it has to resolve
+			denied, _ := AuthorizeName(a.Processes, call.PID, call.Token, callWord+":"+path, call.Tick)
+			return Deny(denied)
+		}
 	case *schema.RegisterInput:
 		if schema.UserSpace(in.Name) {
 			return Deny(authorizeProvider(a.Processes, call.PID, in.Name))
@@ -352,6 +359,14 @@ func (a *Authority) grounds(call *Call) string {
 			name = callWord + ":" + name
 		}
 		pattern = func(g *schema.TokenGrant) string { return including(g.AllowedSyscalls, name) }
+	case *schema.ToolUseInput:
+		pattern = func(g *schema.TokenGrant) string {
+			return including(g.AllowedSyscalls, toolWord+":"+in.Host+"/"+in.Tool)
+		}
+	case *schema.CallInput:
+		if path, ok := schema.ToolPath(in.Syscall); ok {
+			pattern = func(g *schema.TokenGrant) string { return including(g.AllowedSyscalls, callWord+":"+path) }
+		}
 	case *schema.RegisterInput:
 		if schema.UserSpace(in.Name) && call.PID != Operator {
 			return "the agent of an MCP server provides its own tools"

@@ -52,9 +52,10 @@ func rowIn(record *journal.Record, unended map[uint64]string, reader int64) (*sc
 // rowOf returns the row of a call in the journal that has an outcome.
 func rowOf(call *kernel.Call) *schema.AuditEntry {
 	meta, called := &call.Message.Meta, call.Message.Called()
+	answered, _ := call.Answered()
 	e := &schema.AuditEntry{
 		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
-		Payload:   slices.Clone(schema.Value(call.Data)), // the reader reuses the record's memory
+		Payload:   slices.Clone(schema.Value(answered)), // the reader reuses the record's memory
 		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
 		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
 		Claimed: meta.Causation != "" && claims(call),

@@ -92,7 +92,7 @@ type RestoreTokenInput struct {
 // CheckInput is the data of Capability.Check.
 type CheckInput struct {
 	PID        *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to check for. Default: the caller."`
-	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall, or the name of a registered one."`
+	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall, the name of a registered one, or a name as in grants: Tool:HOST/TOOL, Call:PATH."`
 	Data       Value    `json:"data,omitzero" keep:"never" doc:"The data of the call. With it, every check of the real call is made and the answer has each stage. Nothing runs."`
 	ResourceID *string  `json:"resource_id,omitzero" keep:"always" minlen:"1" doc:"Resource that the call would name: looked at for Syscall.Alloc, Release and Query."`
 	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`

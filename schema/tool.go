@@ -114,6 +114,25 @@ const (
 	ToolDeny  = "deny"
 )
 
+// ToolDetail is the detail of a fault that names the tool of an agent host whose use was refused.
+const ToolDetail = "tool"
+
+// Deciding is an input whose reply is a decision: some refusals of the call are answered with a reply, so that the caller can
+// continue. The journal has the refusal as the error that it is.
+type Deciding interface {
+	// Refused returns the reply to a refused call; nil: the caller gets the error.
+	Refused(why *fault.Fault) Value
+}
+
+// Refused returns the decision to deny the tool, if that is what the call was refused for.
+func (in *ToolUseInput) Refused(why *fault.Fault) Value {
+	if why.Detail(ToolDetail) == "" {
+		return nil
+	}
+	reply := AppendString([]byte(`{"decision":`), ToolDeny)
+	return append(AppendString(append(reply, `,"reason":`...), why.Text()), '}')
+}
+
 // The syscalls of this file.
 var HostToolUse = NewCommand[ToolUseInput, ToolUseOutput](Syscall{
 	Type: "Host.ToolUse", Domain: Kernel,

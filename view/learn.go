@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -15,13 +16,13 @@ import (
 
 // Lesson is the grant that a process and its descendants needed, according to the record.
 type Lesson struct {
-	calls   map[string]int     // number of calls that a grant allowed, by type
-	tools   map[string]int     // user-space syscalls among the calls, by pattern
-	refused map[string]refused // calls that were refused in spite of the grant, by type
-	granted map[string]bool    // patterns that they granted to others, and so must hold themselves
-	quotas  map[string]float64 // resources that they granted to others
-	http    Servers            // servers that they granted to others
-	fetches []Servers          // servers that each request needed
+	calls   map[string]int            // number of calls that a grant allowed, by type
+	tools   map[string]map[string]int // of the syscalls that are granted by names of tools: the calls by pattern, or by type where the name is unknown
+	refused map[string]refused        // calls that were refused in spite of the grant, by type, or by the tool of a host
+	granted map[string]bool           // patterns that they granted to others, and so must hold themselves
+	quotas  map[string]float64        // resources that they granted to others
+	http    Servers                   // servers that they granted to others
+	fetches []Servers                 // servers that each request needed
 	Holding []holding
 	Policy  *policy.Learned // for rules of a policy
 	Agents  int             // number of processes: the process and its descendants
@@ -51,7 +52,7 @@ type holding struct {
 // NewLesson returns an empty lesson.
 func NewLesson() *Lesson {
 	return &Lesson{
-		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, granted: map[string]bool{}, quotas: map[string]float64{}, Policy: policy.NewLearned(),
+		calls: map[string]int{}, tools: map[string]map[string]int{}, refused: map[string]refused{}, granted: map[string]bool{}, quotas: map[string]float64{}, Policy: policy.NewLearned(),
 	}
 }
 
@@ -61,20 +62,29 @@ func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 		l.noteConnection(e)
 		return 0
 	}
-	typ, tool := e.Type, toolPattern(e.Request)
-	if schema.UserSpace(typ) { // a tool of an MCP server
+	typ, tool := e.Type, ""
+	switch {
+	case schema.UserSpace(typ): // a tool of an MCP server
 		typ, tool = schema.CallType, "Call:"+typ
+	case typ == schema.CallType:
+		tool = toolPattern(e.Request)
+	case typ == schema.HostToolUse.Type:
+		tool = cmp.Or(nameOf(&Entry{AuditEntry: *e}), typ)
 	}
 	row, ok := schema.Lookup(typ)
 	if !ok && !schema.Registrable(e.Type) || ok && (row.Internal || row.Grant == schema.Everyone) {
 		return 0
 	}
 	if Refusal(e.Code) || ok && row.Grant == schema.OperatorOnly {
-		r := l.refused[e.Type]
+		name := e.Type
+		if typ == schema.HostToolUse.Type {
+			name = tool
+		}
+		r := l.refused[name]
 		if r.n++; r.n == 1 {
 			r.why = string(e.Error)
 		}
-		l.refused[e.Type] = r
+		l.refused[name] = r
 		return 0
 	}
 	l.calls[typ]++
@@ -82,8 +92,11 @@ func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 	switch typ {
 	case "Http.Fetch":
 		l.noteFetch(e)
-	case schema.CallType:
-		l.tools[tool]++
+	case schema.CallType, schema.HostToolUse.Type:
+		if l.tools[typ] == nil {
+			l.tools[typ] = map[string]int{}
+		}
+		l.tools[typ][tool]++
 	}
 	if !e.Success {
 		return 0
@@ -258,10 +271,10 @@ func (l *Lesson) Allow() []string {
 		row, ok := schema.Lookup(typ)
 		switch {
 		case ok && allows(patterns, row) || !ok && slices.Contains(patterns, typ):
-		case typ != schema.CallType || l.tools[schema.CallType] > 0:
+		case l.tools[typ] == nil || l.tools[typ][typ] > 0:
 			patterns = append(patterns, typ)
 		default:
-			for pattern := range l.tools {
+			for pattern := range l.tools[typ] {
 				if !allowsTool(patterns, pattern) {
 					patterns = append(patterns, pattern)
 				}
@@ -293,8 +306,8 @@ func (l *Lesson) Denied(allow []string, http *schema.HTTPGrant) map[string]int {
 	for typ, n := range l.calls {
 		switch row, ok := schema.Lookup(typ); {
 		case ok && allows(allow, row) || !ok && slices.Contains(allow, typ):
-		case typ == schema.CallType:
-			for pattern, n := range l.tools {
+		case l.tools[typ] != nil:
+			for pattern, n := range l.tools[typ] {
 				if !allowsTool(allow, pattern) {
 					denied[pattern] += n
 				}
@@ -348,11 +361,11 @@ func allows(patterns []string, row *schema.Syscall) bool {
 	})
 }
 
-// allowsTool reports whether one of the patterns of a grant matches the user-space syscall tool, a pattern without *.
+// allowsTool reports whether one of the patterns of a grant matches a tool, a pattern such as Call:mcp/fs/read without *.
 func allowsTool(patterns []string, tool string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		tree, below := strings.CutSuffix(p, "*")
-		return p == tool || below && strings.HasPrefix(p, "Call:") && strings.HasPrefix(tool, tree)
+		return p == tool || below && strings.Contains(p, ":") && strings.HasPrefix(tool, tree)
 	})
 }
 

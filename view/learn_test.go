@@ -91,6 +91,17 @@ func TestLearned(t *testing.T) {
 				Denied: map[string]int{"Call:mcp/fs/read": 1, "Call:tools/today": 2},
 			},
 		},
+		"tools of hosts": {
+			[]schema.AuditEntry{
+				by(1, 1, call("Host.ToolUse", `{"decision":"allow","reason":"r"}`), `{"host":"claude","session":"s","tool":"Bash","input":{}}`),
+				by(1, 2, call("Host.ToolUse", `{"decision":"allow","reason":"r"}`), `{"host":"claude","session":"s","tool":"mcp/fs/read","input":{}}`),
+				by(1, 3, failed(403, "Host.ToolUse"), `{"host":"claude","session":"s","tool":"Edit","input":{}}`),
+			},
+			learning{
+				Allow: []string{"Tool:claude/Bash", "Tool:claude/mcp/fs/read"}, Refused: map[string]int{"Tool:claude/Edit": 1},
+				Denied: map[string]int{"Tool:claude/Bash": 1, "Tool:claude/mcp/fs/read": 1},
+			},
+		},
 		"user space, relative to the caller": {
 			[]schema.AuditEntry{by(1, 1, call("Syscall.Call", `1`), `{"syscall":"../tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`)},
 			learning{Allow: []string{"Syscall.Call"}, Denied: map[string]int{"Call:tools/today": 1, "Syscall.Call": 1}},

@@ -44,14 +44,10 @@ func nameOf(e *Entry) string {
 		if !ok {
 			return ""
 		}
-		path := strings.TrimPrefix(in.Syscall, "os:///")
-		switch {
-		case strings.Contains(path, ":") || strings.HasPrefix(path, "."):
-			return "" // the path is relative to a base that the entry does not have
-		case strings.Contains(path, "/"):
-			return "Call:" + strings.TrimPrefix(path, "/")
+		if path, ok := schema.ToolPath(strings.TrimPrefix(in.Syscall, "os:///")); ok {
+			return "Call:" + path
 		}
-		return ""
+		return "" // it is relative to a base that the entry does not have
 	case schema.HostToolUse.Type:
 		in, ok := As[schema.ToolUseInput](e.Request)
 		if !ok {

@@ -23,6 +23,7 @@ func TestRemedy(t *testing.T) {
 		{"Crypto.Open", fault.CapabilityDenied, `{}`, `{"pid":7,"allowed_syscalls":["Crypto.Open"],"mode":"add"}`},
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"mcp/fs/write"}`, `{"pid":7,"allowed_syscalls":["Call:mcp/fs/write"],"mode":"add"}`},
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"os:///mcp/fs/write"}`, `{"pid":7,"allowed_syscalls":["Call:mcp/fs/write"],"mode":"add"}`},
+		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"os/mcp/fs/write"}`, `{"pid":7,"allowed_syscalls":["Call:mcp/fs/write"],"mode":"add"}`},
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"./calc"}`, ""},
 		{"Syscall.Call", fault.CapabilityDenied, "", ""},
 		{"Host.ToolUse", fault.CapabilityDenied, `{"host":"claude","session":"s","tool":"Bash","input":{}}`, `{"pid":7,"allowed_syscalls":["Tool:claude/Bash"],"mode":"add"}`},

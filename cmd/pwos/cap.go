@@ -39,7 +39,7 @@ func newCapCheck(a *app) *cobra.Command {
 		Long: `check asks whether a call would pass capability and quota now, without making it. With
 --resource and --amount it asks about Syscall.Alloc, Release or Query of that much. With
 --data it asks about a call of the process with this data, as "pwos call --explain" does
-for your own calls.
+for your own calls. SYSCALL may be a name as in grants, such as Tool:claude/Bash.
 
 Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no such syscall.`,
 		Example: `  pwos cap check 7 Memory.Set

@@ -291,7 +291,7 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	out, err := client.Call(ctx, c, schema.HostToolUse, in)
 	switch {
 	case errors.Is(err, fault.CapabilityDenied):
-		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s", or all with "--add Host.ToolUse"`, pid, in.Host, pid, name)
+		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s"`, pid, in.Host, pid, name)
 	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
 		return fmt.Sprintf("%s may not be used: %v", name, err)
 	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():

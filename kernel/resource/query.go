@@ -107,12 +107,12 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
 		return schema.CheckOutput{}, err
 	}
+	if denied, ok := kernel.AuthorizeName(l.processes, pid, l.token(pid), in.Syscall, call.Tick); ok {
+		return checked(denied), nil
+	}
 	row, ok := kernel.Named(in.Syscall)
 	if !ok && kernel.Known(l.registry, call.Origin)(in.Syscall) {
-		if denied := kernel.AuthorizeRegistered(l.processes, pid, l.token(pid), in.Syscall, call.Tick); denied != nil {
-			return schema.CheckOutput{Reason: denied.Text()}, nil
-		}
-		return schema.CheckOutput{Allowed: true}, nil
+		return checked(kernel.AuthorizeRegistered(l.processes, pid, l.token(pid), in.Syscall, call.Tick)), nil
 	}
 	if !ok {
 		if like := schema.NearestType(in.Syscall); like != "" {
@@ -125,14 +125,25 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	}
 	token := l.token(pid)
 	if denied := kernel.Authorize(l.processes, pid, token, row, call.Tick); denied != nil {
-		return schema.CheckOutput{Reason: denied.Text()}, nil
+		return checked(denied), nil
+	}
+	if why := kernel.PartlyGranted(pid, token, row, call.Tick); why != "" {
+		return schema.CheckOutput{Reason: why}, nil
 	}
 	if in.ResourceID != nil {
 		if err := l.checkResource(row, pid, token, call.Tick, in); err != nil {
-			return schema.CheckOutput{Reason: fault.Of(err).Text()}, nil
+			return checked(fault.Of(err)), nil
 		}
 	}
-	return schema.CheckOutput{Allowed: true}, nil
+	return checked(nil), nil
+}
+
+// checked is the answer about a call that would be refused with a fault; nil: it would not.
+func checked(denied *fault.Fault) schema.CheckOutput {
+	if denied == nil {
+		return schema.CheckOutput{Allowed: true}
+	}
+	return schema.CheckOutput{Reason: denied.Text()}
 }
 
 // checkResource runs the checks of syscalls that name a resource; the others do not use one.

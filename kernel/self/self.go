@@ -124,16 +124,9 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 	return schema.ResolveOutput{URI: name}, nil
 }
 
-// toolUse judges a tool by its name. A denial is an answer here, not an error, so that the host can continue.
-func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, error) {
-	switch why := kernel.AuthorizeTool(call.PID, call.Token, in.Host, in.Tool, call.Tick); {
-	case why == nil:
-		return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
-	case why.Kind != fault.Forbidden:
-		return schema.ToolUseOutput{}, why
-	default:
-		return schema.ToolUseOutput{Decision: schema.ToolDeny, Reason: why.Text()}, nil
-	}
+// toolUse answers for a tool that the gate has allowed.
+func toolUse(*kernel.Call, *schema.ToolUseInput) (schema.ToolUseOutput, error) {
+	return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
 }
 
 // SeePolicy sets what Policy.Show answers. Call it before the domain decides anything.
