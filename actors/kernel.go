@@ -193,7 +193,7 @@ func New(cfg Config) *Kernel {
 	}
 	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
 	authority := kernel.Authority{
-		Tokens: cfg.Tokens, Processes: cfg.Processes, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
+		Tokens: cfg.Tokens, Processes: cfg.Processes, Registry: cfg.Registry, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
 	}
 	if authority.ReadOrigin == nil {
 		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }

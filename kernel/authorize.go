@@ -122,33 +122,13 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
-// AuthorizeTool is Authorize for a use of a tool of an agent host, which is granted by its name. A process without a grant for
-// any tool may not even ask.
-func AuthorizeTool(processes Processes, pid int64, token *Token, in *schema.ToolUseInput, tick int64) *fault.Fault {
-	row, name := schema.HostToolUse.Row(), in.Host+"/"+in.Tool
-	valid := meaninglessName(name) == "" && !strings.Contains(name, everything) && !strings.Contains(in.Host, "/") && !strings.HasSuffix(name, "/")
-	pattern := toolWord + ":" + name
-	named := func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) }
-	switch none := Authorize(processes, pid, token, row, tick); {
-	case none != nil && none.Kind == fault.Forbidden && valid && living(processes, pid):
-		return lacks(pid, token, tick, row.Type, pattern, named) // whose fix names the tool, and not all tools
-	case none != nil:
-		return none
-	case !valid:
-		return Invalid("tool", "is not a valid name: a host's has no slash, a tool's has single slashes between its parts, and neither has a *")
-	case pid == Operator, token.may(tick, named):
-		return nil
-	}
-	return lacks(pid, token, tick, "the tool "+name, pattern, named).With(schema.ToolDetail, name)
-}
-
 // AuthorizeName is Authorize for what a name with a word before a colon stands for: Tool:HOST/TOOL or Call:PATH. ok is false for
 // other names.
-func AuthorizeName(processes Processes, pid int64, token *Token, name string, tick int64) (denied *fault.Fault, ok bool) {
+func AuthorizeName(processes Processes, pid int64, token *Token, name string, tick int64, serves func(string) bool) (denied *fault.Fault, ok bool) {
 	switch word, rest, _ := splitPattern(name); word {
 	case toolWord:
 		host, tool, _ := strings.Cut(rest, "/")
-		return AuthorizeTool(processes, pid, token, &schema.ToolUseInput{Host: host, Tool: tool}, tick), true
+		return AuthorizeTool(processes, pid, token, &schema.ToolUseInput{Host: host, Tool: tool}, tick, serves), true
 	case callWord:
 		if denied := Authorize(processes, pid, token, schema.SyscallCall.Row(), tick); denied != nil {
 			return denied, true

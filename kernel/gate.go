@@ -146,6 +146,7 @@ func (c *Call) CannotAsk() *fault.Fault {
 type Authority struct {
 	Tokens     Tokens
 	Processes  Processes
+	Registry   Registry                                     // of syscalls; nil: none is registered
 	Origin     string                                       // of the operator, unless its connection or its call chooses another
 	ReadOrigin func(chosen string) (normal string, _ error) // normalizes an origin that the operator chose
 	Now        func() int64                                 // the kernel's tick
@@ -243,10 +244,10 @@ func (a *Authority) judge(call *Call) Verdict {
 	case *schema.InvokeInput:
 		return Deny(AuthorizeRegistered(a.Processes, call.PID, call.Token, in.Name, call.Tick))
 	case *schema.ToolUseInput:
-		return Deny(AuthorizeTool(a.Processes, call.PID, call.Token, in, call.Tick))
+		return Deny(AuthorizeTool(a.Processes, call.PID, call.Token, in, call.Tick, a.serves(call)))
 	case *schema.CallInput:
 		if path, ok := schema.ToolPath(in.Syscall); ok { // the runner judges a path that it has to resolve
-			denied, _ := AuthorizeName(a.Processes, call.PID, call.Token, callWord+":"+path, call.Tick)
+			denied, _ := AuthorizeName(a.Processes, call.PID, call.Token, callWord+":"+path, call.Tick, nil)
 			return Deny(denied)
 		}
 	case *schema.RegisterInput:
@@ -255,6 +256,10 @@ func (a *Authority) judge(call *Call) Verdict {
 		}
 	}
 	return Deny(Authorize(a.Processes, call.PID, call.Token, call.Syscall, call.Tick))
+}
+
+func (a *Authority) serves(call *Call) func(tool string) bool {
+	return Serves(a.Registry, call.Origin, call.Token, call.Tick)
 }
 
 // NoFutureTick is the stage that refuses a tick that has not come (PROTOCOL 6), except the operator's.
@@ -360,9 +365,8 @@ func (a *Authority) grounds(call *Call) string {
 		}
 		pattern = func(g *schema.TokenGrant) string { return including(g.AllowedSyscalls, name) }
 	case *schema.ToolUseInput:
-		pattern = func(g *schema.TokenGrant) string {
-			return including(g.AllowedSyscalls, toolWord+":"+in.Host+"/"+in.Tool)
-		}
+		doubt := doubtful(in.Tool, a.serves(call))
+		pattern = func(g *schema.TokenGrant) string { return toolPattern(g, in, doubt) }
 	case *schema.CallInput:
 		if path, ok := schema.ToolPath(in.Syscall); ok {
 			pattern = func(g *schema.TokenGrant) string { return including(g.AllowedSyscalls, callWord+":"+path) }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
@@ -54,22 +53,11 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 		return nil, errors.New("tool_input is missing")
 	}
 	kept, cut := short(input)
-	in := &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}
+	in := &schema.ToolUseInput{Host: host, Session: session, Tool: schema.HostTool(tool), Input: kept, Cut: cut}
 	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
 		in.Cwd = cwd
 	}
 	return in, nil
-}
-
-// Path returns the name of a tool in grants: the host's name for it, or mcp/SERVER/TOOL for a tool of an MCP
-// server.
-func Path(tool string) string {
-	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
-		if server, name, ok := strings.Cut(rest, "__"); ok {
-			return "mcp/" + server + "/" + name
-		}
-	}
-	return tool
 }
 
 func members(raw schema.Value) (map[string]schema.Value, error) {

@@ -33,7 +33,7 @@ func (b *Bridge) ingested(reply []byte) {
 
 // prompt offers a document as a prompt. Each get of the prompt ingests the document and returns its text.
 func (b *Bridge) prompt(uri, name string) {
-	prompt := toolName(cmp.Or(name, path.Base(uri)), func(string) bool { return false })
+	prompt, _ := schema.ServedName(cmp.Or(name, path.Base(uri)))
 	b.mu.Lock()
 	known := b.prompts[uri]
 	b.prompts[uri] = true

@@ -3,8 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,33 +27,15 @@ type tool struct {
 	revoked     bool
 }
 
-// longestName is the longest name of a tool that hosts accept: ^[A-Za-z0-9_-]{1,64}$.
-const longestName = 64
-
-// toolName returns the name of a tool: the target with an underscore for each character that is not allowed. If that is
-// too long or taken, it is cut and gets a hash of the target as suffix.
-func toolName(target string, taken func(string) bool) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-':
-			return r
-		}
-		return '_'
-	}, target)
-	if len(name) <= longestName && !taken(name) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(target))
-	hash := "_" + hex.EncodeToString(sum[:4])
-	return name[:min(len(name), longestName-len(hash))] + hash
-}
-
 // name returns the name of a target, which stays the same while the bridge runs. The caller holds mu.
 func (b *Bridge) name(target string) string {
 	if name, ok := b.names[target]; ok {
 		return name
 	}
-	name := toolName(target, func(name string) bool { return b.offered[name] != nil })
+	name, marked := schema.ServedName(target)
+	if b.offered[name] != nil {
+		name = marked
+	}
 	b.names[target] = name
 	return name
 }
@@ -67,7 +47,7 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	b.mu.Unlock()
 	current := make(map[string]bool)
 	for _, typ := range list.Syscalls {
-		if !pushes(typ) {
+		if schema.Served(typ) {
 			current[typ] = true
 			b.add(typ, func() *tool { return b.describe(ctx, typ) })
 		}
@@ -98,11 +78,6 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	default:
 		close(b.listed)
 	}
-}
-
-// pushes reports whether a syscall is a subscription. A host cannot receive its events, and mail among them would be lost.
-func pushes(typ string) bool {
-	return strings.HasSuffix(typ, ".Subscribe") || typ == schema.ProcessAttach.Type
 }
 
 // add offers the tool of a target, unless it is offered already. It calls describe for a new or revoked tool.
@@ -217,7 +192,7 @@ func (b *Bridge) unoffered(name string) *tool {
 		return nil
 	}
 	row, ok := schema.Lookup(strings.Replace(name, "_", ".", 1))
-	if !ok || row.Internal || pushes(row.Type) {
+	if !ok || !schema.Served(row.Type) {
 		return nil
 	}
 	return &tool{name: name, target: row.Type, kind: row.Kind}

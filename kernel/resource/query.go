@@ -107,7 +107,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
 		return schema.CheckOutput{}, err
 	}
-	if denied, ok := kernel.AuthorizeName(l.processes, pid, l.token(pid), in.Syscall, call.Tick); ok {
+	if denied, ok := kernel.AuthorizeName(l.processes, pid, l.token(pid), in.Syscall, call.Tick, kernel.Serves(l.registry, call.Origin, l.token(pid), call.Tick)); ok {
 		return checked(denied), nil
 	}
 	row, ok := kernel.Named(in.Syscall)

@@ -143,3 +143,45 @@ func TestCheckedNames(t *testing.T) {
 		}
 	}
 }
+
+// TestToolOfAnotherServer: a grant of a server's tools is none of those of a server whose name begins alike, and that of the tools
+// of pwos is one of what "pwos mcp serve" offers.
+func TestToolOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator := d.dial(t)
+	decide := func(pid int64, host, tool string) string {
+		var out schema.ToolUseOutput
+		operator.call("Host.ToolUse", strings.Replace(toolUse(host, schema.HostTool(tool)), "{", fmt.Sprintf(`{"pid":%d,`, pid), 1), &out)
+		var check schema.CheckOutput
+		operator.call("Capability.Check", fmt.Sprintf(`{"pid":%d,"syscall":%q}`, pid, "Tool:"+host+"/"+schema.HostTool(tool)), &check)
+		if check.Allowed != (out.Decision == schema.ToolAllow) {
+			t.Errorf("%s is foretold as %+v, and decided as %+v", tool, check, out)
+		}
+		return out.Decision
+	}
+	operator.call("Syscall.Register", registering("Sum.Add", ""), nil)
+	path := strings.Repeat("long/", 20) + "tool"
+	_, marked := schema.ServedName(path)
+	pid := operator.spawn(0, `{"allowed_syscalls":["Tool:claude/mcp/pwos/*","Tool:claude/mcp/fs/*","Tool:claude/mcp__my__fs__read","Call:`+path+`"]}`)
+	all := operator.spawn(0, `{"allowed_syscalls":["Tool:claude/*"]}`)
+	for tool, want := range map[string]string{
+		"mcp__pwos__Memory_Set": "allow", "mcp__pwos__Sum_Add": "allow", "mcp__pwos__" + marked: "allow", "mcp__fs__read": "allow",
+		"mcp__fs__Memory_Set": "allow", "mcp__my__fs__read": "allow",
+		"mcp__pwos__evil__run": "deny", "mcp__pwos___run": "deny", "mcp__pwos____run": "deny", "mcp__pwos__run": "deny", "mcp__pwos__Memory_Set__x": "deny",
+		"mcp__pwos__Memory_set": "deny", "mcp__pwos__Ipc_Subscribe": "deny", "mcp__pwos__Kernel_Booted": "deny", "mcp__pwos__Syscall_Authenticate": "deny",
+		"mcp__fs__evil__run": "deny", "mcp__fs__evil__Memory_Set": "deny", "mcp__my__fs__write": "deny", "mcp__my__fs": "deny",
+		"mcp/pwos/evil__run": "deny", "mcp/pwos/_run": "deny", "mcp/fs/a__b": "deny", "mcp/pwos": "deny",
+	} {
+		if got := decide(pid, "claude", tool); got != want {
+			t.Errorf("%s: %s, want %s", tool, got, want)
+		}
+		if got := decide(all, "claude", tool); got != "allow" {
+			t.Errorf("%s: %s, with a grant of all tools", tool, got)
+		}
+	}
+	reason := string(operator.call("Host.ToolUse", strings.Replace(toolUse("claude", "mcp__pwos__evil__run"), "{", fmt.Sprintf(`{"pid":%d,`, pid), 1), nil).Data)
+	if !strings.Contains(reason, "--add Tool:claude/mcp__pwos__evil__run") {
+		t.Errorf("the fix is %s", reason)
+	}
+}
