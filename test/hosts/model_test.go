@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,10 +26,11 @@ type model struct {
 	url   string
 	steps []step
 
-	mu      sync.Mutex
-	at      int
-	results []string // results of the tools
-	keys    []string // of accepted requests
+	mu       sync.Mutex
+	at       int
+	searched map[int]bool // steps whose tool was looked up
+	results  []string     // results of the tools, but for lookups
+	keys     []string     // of accepted requests
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -103,9 +105,19 @@ func (m *model) next(offered, results []string) (string, any) {
 			return name, s.input
 		}
 	}
+	if slices.Contains(offered, toolSearch) && !m.searched[len(results)] {
+		if m.searched == nil {
+			m.searched = make(map[int]bool)
+		}
+		m.searched[len(results)] = true
+		return toolSearch, object{"query": "select:mcp__pwos__" + s.tool, "max_results": 5}
+	}
 	m.t.Errorf("no tool %s is offered: %q", s.tool, offered)
 	return "", nil
 }
+
+// toolSearch is the tool with which Claude Code looks up tools of servers, which it does not offer at first.
+const toolSearch = "ToolSearch"
 
 func list(v any) []any { all, _ := v.([]any); return all }
 
@@ -116,9 +128,14 @@ func (m *model) anthropic(body object) []object {
 	for _, tool := range list(body["tools"]) {
 		offered = append(offered, text(tool.(object)["name"]))
 	}
+	lookups := map[any]bool{}
 	for _, message := range list(body["messages"]) {
 		for _, part := range list(message.(object)["content"]) {
-			if part, ok := part.(object); ok && part["type"] == "tool_result" {
+			part, ok := part.(object)
+			if ok && part["type"] == "tool_use" && part["name"] == toolSearch {
+				lookups[part["id"]] = true
+			}
+			if ok && part["type"] == "tool_result" && !lookups[part["tool_use_id"]] {
 				content, _ := json.Marshal(part["content"])
 				results = append(results, string(content))
 			}
@@ -129,7 +146,7 @@ func (m *model) anthropic(body object) []object {
 	if name != "" {
 		given, _ := json.Marshal(input)
 		stop = "tool_use"
-		begin = object{"type": "tool_use", "id": fmt.Sprint("toolu_", len(results)), "name": name, "input": object{}}
+		begin = object{"type": "tool_use", "id": fmt.Sprint("toolu_", len(results), "_", name), "name": name, "input": object{}}
 		delta = object{"type": "input_json_delta", "partial_json": string(given)}
 	}
 	message := object{

@@ -43,7 +43,7 @@ func allHosted() []hosted {
 func (p *place) configure(text string) {
 	p.t.Helper()
 	testkit.Must(p.t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
-	p.env = append(p.env, "PWOS_CONFIG="+p.Path("config.toml"), "ENABLE_TOOL_SEARCH=false", "TERM=xterm")
+	p.env = append(p.env, "PWOS_CONFIG="+p.Path("config.toml"), "TERM=xterm")
 }
 
 // hold stores the key of a model in the kernel.
@@ -71,7 +71,7 @@ func (p *place) identity() {
 // sit runs a host in a terminal.
 func (p *place) sit(h hosted, allow string, args ...string) *screen.Screen {
 	p.t.Helper()
-	return screen.Sit(p.t, p.command(p.t.Context(), "pwos", append([]string{"run", "--tty", "--env", "ENABLE_TOOL_SEARCH", "--allow", allow, "--", h.name}, args...)...), patience/3)
+	return screen.Sit(p.t, p.command(p.t.Context(), "pwos", append([]string{"run", "--tty", "--allow", allow, "--", h.name}, args...)...), patience/3)
 }
 
 // killKernel kills the kernel, as a fault would.
@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 				s.before = before
 				return s
 			}
-			granted := []string{"Memory.Get", "Tool:" + h.name + "/mcp/pwos/*", "Upstream:" + h.upstream}
+			granted := []string{"Memory.Get", "Tool:" + h.name + "/ToolSearch", "Tool:" + h.name + "/mcp/pwos/*", "Upstream:" + h.upstream}
 			m := newModel(
 				t,
 				step{tool: "Memory_Set", input: set, before: func() { p.run("pwos", append([]string{"cap", "grant", "1"}, granted...)...) }},
@@ -271,7 +271,7 @@ func TestRunLogin(t *testing.T) {
 			testkit.Must(t, errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)))
 			for pid := 1; pid <= 2; pid++ {
 				s := screen.Sit(t, p.command(t.Context(), "pwos", append([]string{
-					"run", "--tty", "--env", "ENABLE_TOOL_SEARCH", "--env", "ANTHROPIC_BASE_URL=" + m.url, "--env", "NO_PROXY=", "--env", "no_proxy=",
+					"run", "--tty", "--env", "ANTHROPIC_BASE_URL=" + m.url, "--env", "NO_PROXY=", "--env", "no_proxy=",
 					"--allow", "Memory.Set,Tool:" + h.name + "/*", "--host", strings.TrimPrefix(m.url, "http://"), "--http-plain", "--", h.name,
 				}, login.args(m)...)...), patience/3)
 				s.Expect(fmt.Sprintf(`pid %d \(%s\) exited 0`, pid, h.name))
@@ -308,7 +308,7 @@ func TestRunSession(t *testing.T) {
 			cmd.Env = append(cmd.Env, "PS1=ready> ")
 			s := screen.Sit(t, cmd, patience/3)
 			s.Expect("ready> ")
-			s.Enter("stty -a >before; pwos run --tty --env ENABLE_TOOL_SEARCH --allow 'Tool:" + h.name + "/*,Upstream:" + h.upstream + "' -- " + h.name + args + "\r")
+			s.Enter("stty -a >before; pwos run --tty --allow 'Tool:" + h.name + "/*,Upstream:" + h.upstream + "' -- " + h.name + args + "\r")
 			s.Expect(prompt)
 			s.Enter("\x1a")
 			s.Expect(`Stopped(.|\r|\n)*ready> `)
@@ -374,7 +374,7 @@ func TestRunPage(t *testing.T) {
 		t.Fatalf("the page has %q", commands)
 	}
 	for _, command := range commands {
-		cmd := p.command(t.Context(), "sh", "-c", strings.ReplaceAll(command, "--tty", "--tty --env ENABLE_TOOL_SEARCH"))
+		cmd := p.command(t.Context(), "sh", "-c", command)
 		cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY="+canary)
 		s := screen.Sit(t, cmd, patience/3)
 		if got := s.Status(); got != 0 {
