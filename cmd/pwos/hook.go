@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +30,7 @@ or Edit. The kernel checks whether the host's process was granted Tool:HOST/TOOL
 records each question. The host is trusted to ask and to obey: only "pwos run" enforces.`,
 		`  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash'
   pwos cap grant 7 --add Tool:claude/Edit`,
-		newHookInstall(a), newHookUninstall(a), newHookRun(a))
+		newHookInstall(a), newHookUninstall(a), newHookStatus(a), newHookRun(a))
 }
 
 // hookHost describes the hooks in an agent host's configuration.
@@ -38,12 +38,13 @@ type hookHost struct {
 	file   func(project bool) (string, error)
 	oldest string // the oldest version that is known to enforce a hook's denial
 	entry  func(command []string, env [][2]string) []byte
+	judge  func(path string, at *foundHook) (trusted bool, off string, err error) // of an installed hook
 }
 
 func hookHosts() map[string]hookHost {
 	return map[string]hookHost{
-		"claude": {file: hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), oldest: "2.1.330", entry: claudeHook},
-		"codex":  {file: hostFile(".codex/hooks.json", "CODEX_HOME", ".codex", "hooks.json"), oldest: "0.169.0", entry: codexHook},
+		"claude": {file: hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), oldest: "2.1.330", entry: claudeHook, judge: judgeClaude},
+		"codex":  {file: hostFile(".codex/hooks.json", "CODEX_HOME", ".codex", "hooks.json"), oldest: "0.169.0", entry: codexHook, judge: judgeCodex},
 	}
 }
 
@@ -65,7 +66,9 @@ any of its own tools. Tools that are not granted are denied, and so are all tool
 the kernel cannot be reached: then run "pwos hook uninstall" from another terminal. The
 host must be in PATH, and must not be older than the versions in docs/doors.md.
 
-The host is trusted to ask and to obey. Only "pwos run" enforces.`,
+The host is trusted to ask and to obey. Only "pwos run" enforces.
+
+Exit status: 1 it is installed, and a setting of the host switches it off.`,
 		Example: `  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash' --dry-run`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +83,11 @@ The host is trusted to ask and to obey. Only "pwos run" enforces.`,
 			if err != nil {
 				return err
 			}
-			return a.changeHost(&f.hostFlags, host.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], entry) })
+			err = a.changeHost(&f.hostFlags, host.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], entry) })
+			if err != nil || f.dryRun {
+				return err
+			}
+			return a.tellHook(cmd.Context(), args[0])
 		},
 	}
 	f.add(cmd)
@@ -124,41 +131,70 @@ func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, 
 // preToolUse is the setting for hooks before every tool; both hosts use this name.
 const preToolUse = "PreToolUse"
 
-// setHook returns a host's settings with the entry of pwos replaced; a nil entry removes it.
-func setHook(text []byte, host string, entry []byte) ([]byte, error) {
-	raw, err := hostfile.Member(text, "hooks", preToolUse)
-	if err != nil {
-		return nil, err
-	}
-	all, err := hostfile.Elements(raw)
-	if err != nil {
-		return nil, fmt.Errorf("hooks.%s in it: %w", preToolUse, err)
-	}
-	kept := slices.DeleteFunc(slices.Clone(all), func(one []byte) bool { return ourHook(one, host) })
+// tellHook says why an installed hook is not in force. That Codex has to trust a new hook first is no error.
+func (a *app) tellHook(ctx context.Context, name string) error {
+	s, err := hookHosts()[name].state(ctx, name)
 	switch {
-	case entry != nil:
-		return hostfile.SetMember(text, hostfile.Array(append(kept, entry)), "hooks", preToolUse)
-	case len(kept) == len(all):
-		return text, nil
-	case len(kept) == 0:
-		return hostfile.RemoveMember(text, "hooks", preToolUse)
+	case err != nil:
+		return err
+	case s.inForce():
+		return nil
+	case s.trusted:
+		return fmt.Errorf("the hook is installed, and not in force: %s", s.off)
 	}
-	return hostfile.SetMember(text, hostfile.Array(kept), "hooks", preToolUse)
+	a.say("the hook is installed, and not in force yet: %s", s.off)
+	return nil
 }
 
-// ourHook reports whether an element of a host's hooks runs "pwos hook run" for the host.
-func ourHook(one []byte, host string) bool {
-	members, _ := view.Members(one)
-	hooks, _ := view.Elements(members["hooks"])
-	for _, h := range hooks {
-		hook, _ := view.Members(h)
-		command, _ := view.Text(hook["command"])
-		args, _ := view.As[[]string](hook["args"])
-		if strings.Contains(strings.Join(append([]string{command}, args...), " "), " hook run "+host+" ") {
-			return true
+// setHook returns a host's settings with the hook of pwos replaced; a nil entry removes it. Other hooks stay, also those in one
+// group with it.
+func setHook(text []byte, host string, entry []byte) ([]byte, error) {
+	var groups, ours int // all, and those that have a hook of pwos
+	same := false
+	edited, err := hostfile.EditElements(text, func(group []byte) ([]byte, error) {
+		groups++
+		left, err := hostfile.EditElements(group, func(hook []byte) ([]byte, error) {
+			if ourHook(hook, host) {
+				return nil, nil
+			}
+			return hook, nil
+		}, "hooks")
+		if err != nil || bytes.Equal(left, group) {
+			return group, err
 		}
+		ours++
+		same = entry != nil && hostfile.Same(group, entry)
+		if hooks, err := hostfile.Member(left, "hooks"); err != nil || string(hooks) != "[]" {
+			return left, err
+		}
+		groups--
+		return nil, nil
+	}, "hooks", preToolUse)
+	switch {
+	case err != nil:
+		return nil, err
+	case entry != nil && ours == 1 && same:
+		return text, nil
+	case entry != nil:
+		return hostfile.AppendElement(edited, entry, "hooks", preToolUse)
+	case ours > 0 && groups == 0:
+		return hostfile.RemoveMember(edited, "hooks", preToolUse)
 	}
-	return false
+	return edited, nil
+}
+
+// ourHook reports whether a hook of a host's settings runs "pwos hook run" for the host.
+func ourHook(hook []byte, host string) bool {
+	var words []string
+	if raw, err := hostfile.Member(hook, "command"); err == nil && raw != nil {
+		command, _ := view.Text(raw)
+		words = append(words, command)
+	}
+	if raw, err := hostfile.Member(hook, "args"); err == nil && raw != nil {
+		args, _ := view.As[[]string](raw)
+		words = append(words, args...)
+	}
+	return strings.Contains(strings.Join(words, " "), " hook run "+host+" ")
 }
 
 // everyTool returns a settings element that runs a hook before every tool.

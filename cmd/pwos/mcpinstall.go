@@ -78,9 +78,13 @@ the host afterwards.`,
 			if err != nil {
 				return err
 			}
-			return a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
+			err = a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
 				return mcpHosts()[args[0]].install(text, f.name, entry)
 			})
+			if err != nil || f.project || f.name != schema.OwnServer {
+				return err
+			}
+			return a.tellReplaced(args[0])
 		},
 	}
 	f.add(cmd)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -244,9 +242,6 @@ func codexCommand(argv []string, d *doors) []string {
 	text := func(s string) string { return string(schema.AppendString(nil, s)) }
 	line := codexLine(d.hook, d.server.env)
 	timeout := int64(hostTime.Seconds())
-	hooks := view.Object(nil).Boolean("async", false).Text("command", line).Integer("timeout", timeout).Text("type", "command").Close()
-	identity := view.Object(nil).Text("event_name", "pre_tool_use").Raw("hooks", hostfile.Array([][]byte{hooks})).Text("matcher", "*").Close()
-	hash := sha256.Sum256(identity)
 	hook := fmt.Sprintf(`{type="command",command=%s,timeout=%d}`, text(line), timeout)
 	var server []string
 	for entry := range bytes.Lines([]byte(d.server.toml())) {
@@ -255,7 +250,7 @@ func codexCommand(argv []string, d *doors) []string {
 	settings := []string{
 		"features.hooks=true",
 		`hooks.PreToolUse=[{matcher="*",hooks=[` + hook + `]}]`,
-		`hooks.state={"/<session-flags>/config.toml:pre_tool_use:0:0"={enabled=true,trusted_hash="sha256:` + hex.EncodeToString(hash[:]) + `"}}`,
+		`hooks.state={"/<session-flags>/config.toml:pre_tool_use:0:0"={enabled=true,trusted_hash="` + codexHash("*", line, timeout) + `"}}`,
 		`mcp_servers.pwos={` + strings.Join(append(server, `default_tools_approval_mode="approve"`), ",") + `}`,
 		`sandbox_mode="danger-full-access"`,
 		"check_for_update_on_startup=false",

@@ -256,3 +256,92 @@ func ended(text []byte) []byte {
 	}
 	return text
 }
+
+// EditElements returns a JSON text with each element of the array at a path replaced by what edit returns for it; nil removes the
+// element. Everything else, comments between the elements too, stays.
+func EditElements(text []byte, edit func(element []byte) ([]byte, error), path ...string) ([]byte, error) {
+	if was, err := Member(text, path...); err != nil || was == nil {
+		return text, err
+	}
+	root, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	array, err := arrayAt(&root, path)
+	if err != nil {
+		return nil, err
+	}
+	kept, changed := array.Elements[:0:0], false
+	for _, e := range array.Elements {
+		was := hujson.Value{Value: e.Value}.Pack()
+		now, err := edit(was)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(was, now) {
+			changed = true
+			if now == nil {
+				continue
+			}
+			set, err := hujson.Parse(now)
+			if err != nil {
+				return nil, fmt.Errorf("the new element is not JSON: %w", err)
+			}
+			e.Value = set.Value
+		}
+		kept = append(kept, e)
+	}
+	if !changed {
+		return text, nil
+	}
+	array.Elements = kept
+	return root.Pack(), nil
+}
+
+// AppendElement returns a JSON text with a value added at the end of the array at a path, which it creates if it is missing.
+func AppendElement(text, value []byte, path ...string) ([]byte, error) {
+	if was, err := Member(text, path...); err != nil || was == nil {
+		if err != nil {
+			return nil, err
+		}
+		return SetMember(text, Array([][]byte{value}), path...)
+	}
+	root, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	array, err := arrayAt(&root, path)
+	if err != nil {
+		return nil, err
+	}
+	step, depth := indent(&root), len(path)
+	set, err := hujson.Parse(value)
+	if err != nil {
+		return nil, fmt.Errorf("the new element is not JSON: %w", err)
+	}
+	e := hujson.Value{BeforeExtra: hujson.Extra("\n" + strings.Repeat(step, depth+1)), Value: set.Value}
+	layOut(&e, step, depth+1)
+	if k := len(array.Elements); k > 0 && array.Elements[k-1].AfterExtra != nil {
+		e.AfterExtra = hujson.Extra{} // keep the trailing comma
+	}
+	array.Elements = append(array.Elements, e)
+	array.AfterExtra = hujson.Extra(strings.TrimRight(string(array.AfterExtra), " \t\r\n") + "\n" + strings.Repeat(step, depth))
+	return ended(root.Pack()), nil
+}
+
+// arrayAt returns the array at a path of member names that exists.
+func arrayAt(root *hujson.Value, path []string) (*hujson.Array, error) {
+	at := root
+	for _, name := range path {
+		object := at.Value.(*hujson.Object) // Member has checked this
+		at = &object.Members[find(object, name)].Value
+	}
+	array, ok := at.Value.(*hujson.Array)
+	if !ok {
+		return nil, fmt.Errorf("%s in it is not a JSON array", strings.Join(path, "."))
+	}
+	return array, nil
+}
+
+// Same reports whether two JSON texts are the same except for white space and comments.
+func Same(a, b []byte) bool { return bytes.Equal(minimal(a), minimal(b)) }

@@ -17,6 +17,20 @@ func Table(text []byte, in, name string) (map[string]any, error) {
 	return table, err
 }
 
+// Value returns the value at a path of keys in a TOML text; nil if there is none.
+func Value(text []byte, path ...string) (any, error) {
+	var root map[string]any
+	if err := toml.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("it is not TOML: %w", err)
+	}
+	var at any = root
+	for _, key := range path {
+		table, _ := at.(map[string]any)
+		at = table[key]
+	}
+	return at, nil
+}
+
 // SetTable returns a TOML text with a table in.name whose lines are body. It replaces an existing table.
 func SetTable(text []byte, in, name, body string) ([]byte, error) {
 	block := fmt.Sprintf("[%s.%s]\n%s", in, name, body)

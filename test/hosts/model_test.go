@@ -29,7 +29,7 @@ type model struct {
 	mu       sync.Mutex
 	at       int
 	searched map[int]bool // steps whose tool was looked up
-	results  []string     // results of the tools, but for lookups
+	results  []string     // results of the tools, except for lookups
 	keys     []string     // of accepted requests
 }
 
