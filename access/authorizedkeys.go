@@ -34,6 +34,7 @@ type AuthorizedKey struct {
 	Role    string    // role: viewer or approver limits an operator's key; empty: no limit
 	Kernel  string    // kernel: the name of the kernel that has the key, in a members file; empty elsewhere
 	Standby bool      // standby: the key is of another host that may lead that kernel
+	Node    string    // node: the name of the node of the bus that has the key, in a members file; empty elsewhere
 	// Agent is what the key's holder may do; nil for an operator, who may do everything that Role
 	// allows. Only a line whose options are at most no-touch-required and role is the operator's;
 	// with role it may also have expiry-time.
@@ -62,6 +63,7 @@ type RefusedLine struct {
 // about a key refuse it too.
 type AuthorizedKeys struct {
 	keys    []*AuthorizedKey // by line
+	nodes   []*AuthorizedKey // of the bus, by line
 	byKey   map[PublicKey]*AuthorizedKey
 	refused []RefusedLine
 	banned  map[PublicKey]bool
@@ -158,6 +160,9 @@ func (k *AuthorizedKey) Options() string {
 	}
 	if k.Standby {
 		list = append(list, "standby")
+	}
+	if k.Node != "" {
+		option("node", k.Node)
 	}
 	if g := k.Agent; g != nil {
 		if g.Name != "" {

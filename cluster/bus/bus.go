@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -22,14 +21,14 @@ const maxSubscriptions = 10_000
 type Settings struct {
 	Listen   string                 // host:port; port 0 chooses one
 	Dir      string                 // of the streams
-	Members  *access.AuthorizedKeys // members whose line has expired are left out at start and reload
+	Members  *access.AuthorizedKeys // kernels and nodes; those whose line has expired are left out at start and reload
 	MaxBytes int64                  // of all streams on disk; 0: NATS chooses a limit from the free disk space
 
-	Cert, Key string // files for TLS; "": none
+	Cert, Key string // files for TLS with kernels; "": none
 
 	Name   string   // of the node in a cluster of nodes; "": there is one node
-	Peers  string   // host:port at which the node listens for other nodes
-	Routes []string // addresses of other nodes, nats://host:port
+	Peers  string   // host:port at which the node listens for other nodes; port 0 chooses one
+	Routes []string // host:port of other nodes
 }
 
 // Options returns the server's options. The server syncs each write to a stream before it acknowledges it; by default NATS
@@ -40,14 +39,11 @@ func (s Settings) Options() (*server.Options, error) {
 		return nil, err
 	}
 	o := &server.Options{
-		Host: host, Port: port, ServerName: s.Name, NoSigs: true, NoLog: true,
+		Host: host, Port: random(port), ServerName: s.Name, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: s.Dir, SyncAlways: true, JetStreamMaxStore: s.MaxBytes, JetStreamMaxMemory: -1,
 		MaxPayload: cluster.MaxMessage, MaxSubs: maxSubscriptions, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
 	}
-	if port == 0 {
-		o.Port = server.RANDOM_PORT
-	}
-	members := current(s.Members)
+	members := current(s.Members.Keys())
 	for _, member := range members {
 		user, err := cluster.User(member.Key)
 		if err != nil {
@@ -62,13 +58,19 @@ func (s Settings) Options() (*server.Options, error) {
 		o.TLS, o.TLSTimeout = true, 5
 	}
 	if s.Name != "" {
-		o.Cluster.Name = "pwos"
-		if o.Cluster.Host, o.Cluster.Port, err = address(s.Peers, "--peers"); err != nil {
+		if err := s.setLinks(o); err != nil {
 			return nil, err
 		}
-		o.Routes = server.RoutesFromStr(strings.Join(s.Routes, ","))
 	}
 	return o, nil
+}
+
+// random returns the port for the server's options, in which 0 is none.
+func random(port int) int {
+	if port == 0 {
+		return server.RANDOM_PORT
+	}
+	return port
 }
 
 func address(text, flag string) (string, int, error) {

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"os"
@@ -44,15 +45,20 @@ func TestOptions(t *testing.T) {
 	if len(o.Nkeys) != 1 || o.NoAuthUser != "" || len(o.Users) > 0 {
 		t.Errorf("users: %d keys, %q, %v", len(o.Nkeys), o.NoAuthUser, o.Users)
 	}
-	s.Name, s.Peers, s.Routes = "n1", "127.0.0.1:6222", []string{"nats://127.0.0.1:6223", "nats://127.0.0.1:6224"}
+	s.Name, s.Peers, s.Routes = "n1", "127.0.0.1:6222", []string{"127.0.0.1:6223", "nats://127.0.0.1:6224"}
+	s.Members = access.ParseMembers([]byte(testkit.Value(bus.NodeLine(s.Dir, "n1"))(t)), time.UTC)
 	o = testkit.Value(s.Options())(t)
 	if len(o.Routes) != 2 || o.Cluster.Port != 6222 || o.ServerName != "n1" {
 		t.Errorf("routes %v, port %d, name %q", o.Routes, o.Cluster.Port, o.ServerName)
+	}
+	if c := o.Cluster; c.TLSConfig == nil || c.TLSConfig.ClientAuth != tls.RequireAnyClientCert || c.TLSConfig.VerifyConnection == nil || len(c.TLSPinnedCerts) != 1 {
+		t.Errorf("links between nodes: %+v, pinned %v", c.TLSConfig, c.TLSPinnedCerts)
 	}
 	for _, wrong := range []bus.Settings{
 		{Listen: "nowhere", Members: s.Members},
 		{Listen: "h:70000", Members: s.Members},
 		{Listen: "h:1", Name: "n", Peers: "x", Members: s.Members},
+		{Listen: "h:1", Name: "n1", Peers: "h:2", Routes: []string{"h"}, Dir: s.Dir, Members: s.Members},
 		{Listen: "h:1", Cert: "not-there", Key: "not-there", Members: s.Members},
 	} {
 		if o, err := wrong.Options(); err == nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -99,6 +100,14 @@ func (n *Node) URL() string {
 // Addr returns the address that the node listens at.
 func (n *Node) Addr() net.Addr { return n.server.Addr() }
 
+// PeersAddr returns the address that the node listens at for other nodes; nil if it is the only one.
+func (n *Node) PeersAddr() net.Addr {
+	if at := n.server.ClusterAddr(); at != nil {
+		return at
+	}
+	return nil
+}
+
 // Reload applies another list of members. Members that stay keep their connections.
 func (n *Node) Reload(s Settings) error {
 	s.Listen = n.Addr().String() // where a port was chosen
@@ -129,8 +138,13 @@ func (l logger) say(level func(string, ...any), format string, v []any) {
 }
 
 func (l logger) Noticef(format string, v ...any) { l.say(l.log.Debug, format, v) }
-func (l logger) Warnf(format string, v ...any)   { l.say(l.log.Warn, format, v) }
-func (l logger) Fatalf(format string, v ...any)  { l.say(l.log.Error, format, v) }
-func (l logger) Errorf(format string, v ...any)  { l.say(l.log.Error, format, v) }
-func (l logger) Debugf(format string, v ...any)  { l.say(l.log.Debug, format, v) }
-func (l logger) Tracef(format string, v ...any)  { l.say(l.log.Debug, format, v) }
+func (l logger) Warnf(format string, v ...any) {
+	// The server says this of links whose certificates no authority vouches for. They are known by their keys.
+	if !strings.HasPrefix(format, "TLS certificate chain and hostname of solicited routes will not be verified") {
+		l.say(l.log.Warn, format, v)
+	}
+}
+func (l logger) Fatalf(format string, v ...any) { l.say(l.log.Error, format, v) }
+func (l logger) Errorf(format string, v ...any) { l.say(l.log.Error, format, v) }
+func (l logger) Debugf(format string, v ...any) { l.say(l.log.Debug, format, v) }
+func (l logger) Tracef(format string, v ...any) { l.say(l.log.Debug, format, v) }

@@ -15,7 +15,7 @@ import (
 func Users(members *access.AuthorizedKeys) (string, error) {
 	var b strings.Builder
 	b.WriteString("authorization {\n  users = [\n")
-	valid := current(members)
+	valid := current(members.Keys())
 	for _, member := range valid {
 		user, err := cluster.User(member.Key)
 		if err != nil {
@@ -35,10 +35,10 @@ func Users(members *access.AuthorizedKeys) (string, error) {
 	return b.String(), nil
 }
 
-// current returns the members whose line has not expired.
-func current(members *access.AuthorizedKeys) []*access.AuthorizedKey {
+// current returns the lines that have not expired.
+func current(lines []*access.AuthorizedKey) []*access.AuthorizedKey {
 	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(members.Keys()), func(m *access.AuthorizedKey) bool { return !m.Expires.IsZero() && now.After(m.Expires) })
+	return slices.DeleteFunc(slices.Clone(lines), func(m *access.AuthorizedKey) bool { return !m.Expires.IsZero() && now.After(m.Expires) })
 }
 
 func quoted(subjects []string) string {

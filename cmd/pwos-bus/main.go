@@ -48,6 +48,7 @@ type settings struct {
 	bus.Settings
 	members    string
 	printUsers bool
+	printKey   bool
 }
 
 func command(stdout, stderr io.Writer) *cobra.Command {
@@ -64,13 +65,17 @@ certificate again.
 A member may write its own stream, read all streams, and send requests to other members.
 
 With --name, --peers and --route several nodes make one bus, which goes on while a majority
-of them runs.
+of them runs. They know each other by keys: --print-key runs nothing, makes the key of this
+node in DIR, and prints its line. FILE has the lines of all nodes, and is the same at each. A
+node without a line is refused by the others. A --route to itself does nothing, so all nodes
+can be started with the same list.
 
---print-users runs nothing: it prints the members as the users of a NATS configuration, for
+--print-users runs nothing either: it prints the members as the users of a NATS configuration, for
 an existing NATS server. That needs JetStream with "sync_interval: always".`,
 		Example: `  pwos-bus --dir /var/lib/pwos-bus --members /etc/pwos/members
   pwos-bus --dir d --members m --listen 0.0.0.0:4222 --cert bus.pem --key bus.key
-  pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222
+  pwos-bus --dir d1 --name n1 --print-key >> m
+  pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route 10.0.0.2:6222
   pwos-bus --members m --print-users >> nats.conf`,
 		Args:          noArgs,
 		Version:       version.Build(),
@@ -88,15 +93,16 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
 	f := cmd.Flags()
 	f.StringVar(&s.Dir, "dir", "", "directory of the streams, created if it is missing")
-	f.StringVar(&s.members, "members", "", "file of the kernels that may join")
+	f.StringVar(&s.members, "members", "", "file of the kernels that may join, and of the nodes")
 	f.BoolVar(&s.printUsers, "print-users", false, "print the members as users of a NATS configuration, and end")
+	f.BoolVar(&s.printKey, "print-key", false, "print the line of this node for the members file, and end")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "HOST:PORT for kernels; port 0 takes a free one")
 	f.Int64Var(&s.MaxBytes, "max-bytes", 0, "bytes of all streams (default: three quarters of what the disk has free)")
-	f.StringVar(&s.Cert, "cert", "", "PEM file of the certificate, for TLS")
+	f.StringVar(&s.Cert, "cert", "", "PEM file of the certificate, for TLS with kernels")
 	f.StringVar(&s.Key, "key", "", "PEM file of the certificate's key")
 	f.StringVar(&s.Name, "name", "", "name of this node, where several make one bus")
 	f.StringVar(&s.Peers, "peers", "", "HOST:PORT for the other nodes")
-	f.StringArrayVar(&s.Routes, "route", nil, "address of another node, such as nats://10.0.0.2:6222; may be repeated")
+	f.StringArrayVar(&s.Routes, "route", nil, "HOST:PORT of another node, as in its --peers; may be repeated")
 	f.VisitAll(once.Flag)
 	return cmd
 }
@@ -110,6 +116,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 
 func (s *settings) check() error {
 	switch {
+	case s.printKey && (s.Dir == "" || s.Name == ""):
+		return errors.New("--print-key needs --dir and --name: pwos-bus --help")
+	case s.Name != "" && !access.NodeName(s.Name):
+		return fmt.Errorf("--name %q must have at most 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit", s.Name)
+	case s.printKey:
 	case s.printUsers && s.members == "":
 		return errors.New("--print-users needs --members: pwos-bus --help")
 	case s.printUsers:
@@ -153,6 +164,29 @@ func (s *settings) print(stdout io.Writer, log *slog.Logger) error {
 	return nil
 }
 
+// printNode prints the line of this node.
+func (s *settings) printNode(stdout io.Writer) error {
+	line, err := bus.NodeLine(s.Dir, s.Name)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(stdout, line); err != nil {
+		return fmt.Errorf("write line: %w", err)
+	}
+	return nil
+}
+
+// makeDir makes the directory of the node if it is missing.
+func (s *settings) makeDir() (err error) {
+	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
+		return fmt.Errorf("find directory: %w", err)
+	}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return nil
+}
+
 func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) error {
 	syscall.Umask(0o077)
 	queue, log := logging.NewQueue(stderr, logging.Form{Level: slog.LevelInfo, Format: "auto", Plain: os.Getenv("NO_COLOR") != ""})
@@ -160,12 +194,11 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if s.printUsers {
 		return s.print(stdout, log)
 	}
-	var err error
-	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
-		return fmt.Errorf("find directory: %w", err)
+	if err := s.makeDir(); err != nil {
+		return err
 	}
-	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make directory: %w", err)
+	if s.printKey {
+		return s.printNode(stdout)
 	}
 	if err := s.read(log); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -40,6 +41,9 @@ func (r *rig) newBus(count int, program string) {
 		// Ports that are free at 127.0.0.1 may be those of connections before a node listens.
 		places = append(places, place{freePort(t, "127.77.1."+strconv.Itoa(i+1)), freePort(t, "127.77.0."+strconv.Itoa(i+1))})
 	}
+	if count > 1 {
+		r.nameNodes(count)
+	}
 	for i, at := range places {
 		name := "n" + strconv.Itoa(i)
 		n := &node{dir: filepath.Join(r.dir, name), address: at.clients}
@@ -50,12 +54,25 @@ func (r *rig) newBus(count int, program string) {
 		for _, other := range places[:i] {
 			l := newLink(t, other.peers)
 			n.peers = append(n.peers, l)
-			command = append(command, "--route", "nats://"+l.address())
+			command = append(command, "--route", l.address())
 		}
 		n.daemon = testkit.Daemon{Command: command, Dir: r.dir, Log: n.dir + ".log"}
 		n.start(t)
 		r.nodes = append(r.nodes, n)
 	}
+}
+
+// nameNodes adds the keys of the nodes to the members file.
+func (r *rig) nameNodes(count int) {
+	t := r.t
+	members := string(testkit.Value(os.ReadFile(r.members()))(t))
+	for i := range count {
+		name := "n" + strconv.Itoa(i)
+		dir := filepath.Join(r.dir, name)
+		testkit.Must(t, os.Mkdir(dir, 0o700))
+		members += `node="` + name + `" ` + testkit.Value(access.OpenHostKey(dir))(t).Public() + "\n"
+	}
+	testkit.WriteFile(t, r.members(), members)
 }
 
 func freePort(t *testing.T, host string) string {
