@@ -53,6 +53,8 @@ type Copy struct {
 	log      *slog.Logger
 	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: unknown
 	quorum   bool                      // answers wait for the copy
+	unsynced bool                      // the operator accepts a bus that does not sync
+	passed   map[string]bool           // nodes of the bus that keep what this kernel promises
 	group    group                     // the last one that was sent
 	moves    int                       // to other nodes, in search of the one that leads the stream
 
@@ -218,6 +220,9 @@ func (c *Copy) follow(ctx context.Context) error {
 	}
 	if c.quorum && c.approach(life, at.leader) {
 		return errMoved
+	}
+	if err := c.gate(ctx); err != nil {
+		return err
 	}
 	c.set(func() { c.wrong = "" })
 	c.acknowledged(at.Seq)

@@ -33,6 +33,7 @@ type NodeOptions struct {
 	Members  string // file
 	Journal  Source
 	Replicas int
+	Unsynced bool // the operator accepts a bus that does not sync
 
 	Lease time.Duration // the term of the lease; 0: none is kept
 	Epoch int64         // of the record
@@ -57,6 +58,7 @@ func Start(o NodeOptions) (*Node, error) {
 		n.conn.Close()
 		return nil, err
 	}
+	n.copy.unsynced = o.Unsynced
 	if o.Lease > 0 {
 		options := LeaseOptions{Kernel: n.Name, Replicas: o.Replicas, Term: o.Lease, Clock: BootClock}
 		n.lease = NewLease(n.copy.stream, options, n.Key.Key().Fingerprint(), o.Epoch, o.Seen, n.hasStandbys)

@@ -35,6 +35,7 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 		Options:  leader.Bus(d.log.With("component", "cluster")),
 		Members:  d.config.MembersFile(),
 		Replicas: c.Replicas,
+		Unsynced: c.AcceptUnsynced,
 		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: log.Synced, Last: log.Synced, Await: log.AwaitSynced},
 		Epoch:    d.state.Booted.Epoch, Seen: d.seen,
 	}

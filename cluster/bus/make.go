@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
@@ -24,6 +25,8 @@ type maker struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
 	log  *slog.Logger
+
+	statement cluster.Statement // of this node
 }
 
 func newMaker(log *slog.Logger) (*maker, error) {
@@ -39,17 +42,35 @@ func newMaker(log *slog.Logger) (*maker, error) {
 }
 
 // start serves requests until close.
-func (m *maker) start(server nats.InProcessConnProvider) (err error) {
-	if m.conn, err = nats.Connect("", nats.InProcessServer(server), nats.Nkey(m.user, m.key.Sign), nats.MaxReconnects(-1)); err != nil {
+func (m *maker) start(srv *server.Server) (err error) {
+	m.statement = cluster.Statement{Node: srv.Name(), Syncs: srv.JetStreamConfig().SyncAlways}
+	if srv.ClusterAddr() != nil {
+		m.statement.Links = cluster.KeyedLinks
+	}
+	if m.conn, err = nats.Connect("", nats.InProcessServer(srv), nats.Nkey(m.user, m.key.Sign), nats.MaxReconnects(-1)); err != nil {
 		return fmt.Errorf("connect to the bus: %w", err)
 	}
 	if m.js, err = jetstream.New(m.conn); err != nil {
 		return fmt.Errorf("use the bus: %w", err)
 	}
+	if _, err = m.conn.Subscribe(cluster.StatementSubject(), m.state); err != nil {
+		return fmt.Errorf("take requests for statements: %w", err)
+	}
 	if _, err = m.conn.QueueSubscribe(cluster.MakeSubject("*", "*"), "pwos-bus", m.make); err != nil {
 		return fmt.Errorf("take requests for streams: %w", err)
 	}
 	return m.conn.Flush()
+}
+
+// state answers a request for the statement of this node.
+func (m *maker) state(request *nats.Msg) {
+	_, kernel := cluster.MakeOf(request.Subject)
+	if !strings.HasPrefix(request.Reply, cluster.InboxPrefix(kernel)+".") {
+		return
+	}
+	if err := request.RespondMsg(&nats.Msg{Header: m.statement.Headers()}); err != nil {
+		m.log.Warn("request for a statement not answered", "kernel", kernel, "error", err)
+	}
 }
 
 func (m *maker) close() {
@@ -62,6 +83,9 @@ func (m *maker) close() {
 // to all streams.
 func (m *maker) make(request *nats.Msg) {
 	what, kernel := cluster.MakeOf(request.Subject)
+	if cluster.IsStatement(what) {
+		return // each node answers for itself
+	}
 	if !strings.HasPrefix(request.Reply, cluster.InboxPrefix(kernel)+".") {
 		m.log.Warn("request for a stream refused: its answer is not for an inbox of the kernel", "kernel", kernel)
 		return

@@ -34,8 +34,9 @@ bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
   pwos cluster demo DIR # a bus and two kernels, to try it
   pwos cluster status   # is the bus reached, how far behind is the copy
-  pwos cluster nodes    # which nodes of the bus have the copies`,
-		newClusterStatus(a), newClusterNodes(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
+  pwos cluster nodes    # which nodes of the bus have the copies
+  pwos cluster check    # which promises the bus keeps`,
+		newClusterStatus(a), newClusterNodes(a), newClusterCheck(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
 }
 
 func newClusterStatus(a *app) *cobra.Command {
@@ -139,7 +140,7 @@ func clusterSettings() (*config.Config, error) {
 }
 
 // onBus connects to the bus as this environment's kernel, and calls do with the connection.
-func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config, jetstream.JetStream) error) error {
+func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config, *cluster.Conn, cluster.Streams) error) error {
 	cfg, err := clusterSettings()
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config
 		return err
 	}
 	defer conn.Close()
-	return do(ctx, cfg, js)
+	return do(ctx, cfg, conn, js)
 }
 
 // busPatience is the time limit for reaching the bus.
@@ -190,7 +191,7 @@ func keysOf(cfg *config.Config, kernel string) (keys []access.PublicKey, err err
 
 // verifyKernel verifies the copy of a kernel's journal on the bus.
 func (a *app) verifyKernel(ctx context.Context, kernel string) error {
-	return a.onBus(ctx, func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+	return a.onBus(ctx, func(ctx context.Context, cfg *config.Config, _ *cluster.Conn, js cluster.Streams) error {
 		keys, err := keysOf(cfg, kernel)
 		if err != nil {
 			return err
@@ -216,7 +217,7 @@ Exit status: 1 a node is away or behind, or the bus cannot be reached.`,
   until pwos cluster nodes; do sleep 1; done   # before the next node is upgraded`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, _ *cluster.Conn, js cluster.Streams) error {
 				known, err := knownKernels(cfg)
 				if err != nil {
 					return err
@@ -286,7 +287,7 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
   pwos audit mirror /backup/journals --kernel beta`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, _ *cluster.Conn, js cluster.Streams) error {
 				if len(kernels) == 0 {
 					var err error
 					if kernels, err = journalsOn(ctx, cfg, js, args[0]); err != nil {

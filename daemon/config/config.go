@@ -136,9 +136,12 @@ type Deny struct {
 
 // Cluster configures the other kernels of a cluster (PROTOCOL 13).
 type Cluster struct {
-	Name        string `toml:"name"`        // of this kernel; "": not in a cluster
-	Bus         string `toml:"bus"`         // addresses of NATS, separated by commas
-	Authority   string `toml:"authority"`   // PEM file of authorities for a bus with TLS; "": those of the system
+	Name      string `toml:"name"`      // of this kernel; "": not in a cluster
+	Bus       string `toml:"bus"`       // addresses of NATS, separated by commas
+	Authority string `toml:"authority"` // PEM file of authorities for a bus with TLS; "": those of the system
+	// AcceptUnsynced says that answers may wait for a bus that does not state that it syncs each write.
+	AcceptUnsynced bool `toml:"accept_unsynced"`
+
 	Members     string `toml:"members"`     // file of the cluster's kernels; "": members beside this configuration
 	Acknowledge string `toml:"acknowledge"` // when a command is answered: Disk or Quorum
 	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/internal/once"
@@ -31,6 +33,9 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	for _, s := range cfg.settings() {
 		if s.name != "" {
 			flags.String(s.name, "", s.usage)
+			if s.kind == unstable.Bool {
+				flags.Lookup(s.name).NoOptDefVal = "true"
+			}
 		}
 	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
@@ -72,6 +77,20 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	return cfg, false, cfg.Check()
 }
 
+// setFlag sets a setting to the text of a flag.
+func (c *Config) setFlag(s setting, text string) error {
+	at, ok := s.at.(*bool)
+	if !ok {
+		return c.Set(s.key, text)
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return &Error{Key: s.key, Text: fmt.Sprintf("%q must be true or false", text)}
+	}
+	*at = on
+	return nil
+}
+
 // keysBeside returns the path of the authorized keys in the directory of the configuration file, or "" if it does not
 // exist. It does not read them: unreadable keys, or a broken link, must not result in open mode.
 func keysBeside(file string) (string, error) {
@@ -97,7 +116,7 @@ func override(cfg *Config, flags *pflag.FlagSet) error {
 			value, err = filepath.Abs(value)
 		}
 		if err == nil {
-			err = cfg.Set(s.key, value)
+			err = cfg.setFlag(s, value)
 		}
 		if wrong, ok := errors.AsType[*Error](err); ok {
 			wrong.Key = "--" + s.name

@@ -146,6 +146,8 @@ func (c *Config) settings() []setting {
 		of("cluster.members", &c.Cluster.Members, "", optional),
 		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk, Quorum), "%q must be disk or quorum")),
 		of("cluster.replicas", &c.Cluster.Replicas, 1, between(1, 5)),
+		of("cluster.accept_unsynced", &c.Cluster.AcceptUnsynced, false).
+			flag("accept-unsynced", "let answers wait for a bus that does not state that it syncs each write (cluster.acknowledge = quorum)"),
 		of("cluster.standby", &c.Cluster.Standby, false),
 		of("cluster.lease", &c.Cluster.Lease, 15*second, must(func(d Duration) bool { return d >= second }, "%v must be at least 1s")),
 		of("crypto.identity", &c.Crypto.Identity, "", optional),

@@ -48,6 +48,11 @@ func (h *Host) Rejoin(ctx context.Context) error {
 			return nil
 		}
 	}
+	if err := h.preflight(ctx, conn, js); errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return h.startAnyway(err)
+	} else if err != nil {
+		return err
+	}
 	done, err := h.fetch(ctx, js, keys)
 	if errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return h.startAnyway(err)
@@ -59,6 +64,20 @@ func (h *Host) Rejoin(ctx context.Context) error {
 		h.Log.Warn("entries were fetched from the bus, which the journal did not have", "entries", done.Fetched)
 	}
 	return h.keepBoot()
+}
+
+// preflight refuses a bus that does not keep what this kernel promises, if its answers wait for the bus. The copy repeats it for a bus that
+// is reached later.
+func (h *Host) preflight(ctx context.Context, conn *cluster.Conn, js cluster.Streams) error {
+	c := &h.Config.Cluster
+	if c.Acknowledge != config.Quorum {
+		return nil
+	}
+	all, err := cluster.Preflight(ctx, conn, js, c.Name, c.Replicas)
+	if err != nil {
+		return err
+	}
+	return all.Refusal(c.AcceptUnsynced)
 }
 
 // startAnyway has the kernel start without the bus, unless it must not.

@@ -65,6 +65,13 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	if err != nil {
 		return false, s.later(ctx, err)
 	}
+	if !s.followed {
+		if err := s.preflight(short, s.conn, s.js); errors.Is(err, fault.ClusterUnsynced) {
+			return false, err
+		} else if err != nil {
+			return false, s.later(ctx, err)
+		}
+	}
 	if s.replaced++; !seen.Replaced() {
 		s.replaced = 0
 	}

@@ -52,6 +52,9 @@ func (h *Host) TakeOver(ctx context.Context, acceptLoss bool) (t TakenOver, err 
 		return t, err
 	}
 	defer l.conn.Close()
+	if err := h.preflight(ctx, l.conn, l.js); err != nil {
+		return t, err
+	}
 	return l.takeOver(ctx)
 }
 

@@ -191,6 +191,7 @@ var entries = map[ID]Entry{
 	ClusterLoss:     {Kind: Conflict, Meaning: "A take-over could lose calls that the kernel has answered: it answers from its own disk, before the bus has the entries.", Fix: "Bring the old host back, or take over with --accept-loss."},
 	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
 	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
+	ClusterUnsynced: {Kind: Unavailable, Meaning: "The bus does not keep a promise that this kernel relies on, or does not say that it does.", Fix: "pwos cluster check names the promises; pwosd --accept-unsynced, or cluster.accept_unsynced = true, accepts a bus that does not sync."},
 	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
 
 	ClusterKernelAway: {Kind: Unavailable, Meaning: "The other kernel, or the bus, cannot be reached: nothing was done.", Fix: "Try again once it is back; pwos cluster status shows which kernels cannot be reached."},

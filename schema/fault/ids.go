@@ -190,6 +190,7 @@ const (
 	ClusterLoss     ID = "cluster.loss"
 	ClusterStandby  ID = "cluster.not_standby"
 	ClusterLeads    ID = "cluster.leads"
+	ClusterUnsynced ID = "cluster.unsynced"
 
 	ClusterKernelAway ID = "cluster.kernel_away"
 	ClusterUnanswered ID = "cluster.unanswered"
