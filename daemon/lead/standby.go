@@ -27,9 +27,13 @@ func (h *Host) StandBy(ctx context.Context, standing func()) (seen cluster.Seen,
 		return seen, err
 	}
 	defer l.conn.Close()
+	first, err := h.first()
+	if err != nil {
+		return seen, err
+	}
 	standing()
 	h.Log.Info("standing by: another host leads this kernel, or will", "version", version.Build(), "kernel", c.Name, "lease", time.Duration(c.Lease).String())
-	s := &standby{leading: l, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
+	s := &standby{leading: l, first: first, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
 	every := time.NewTicker(time.Duration(c.Lease) / rejoinEvery)
 	defer every.Stop()
 	for {
@@ -55,6 +59,7 @@ type standby struct {
 	replaced int
 
 	followed bool // the journal was fetched once
+	first    bool // this host begins the record, if the bus has none
 }
 
 // look takes the kernel over if its lease has expired, and reports whether this host now leads.
@@ -70,6 +75,11 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 			return false, err
 		} else if err != nil {
 			return false, s.later(ctx, err)
+		}
+		if begins, err := s.begins(short); err != nil {
+			return false, s.later(ctx, err)
+		} else if begins {
+			return true, nil
 		}
 	}
 	if s.replaced++; !seen.Replaced() {
@@ -93,6 +103,43 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	s.seen = seen
 	s.Log.Warn("this host leads the kernel from now on", "kernel", s.Config.Cluster.Name, "epoch", t.Epoch, "last", t.Last)
 	return true, nil
+}
+
+// begins reports whether this host is to begin the record of the kernel: neither it nor the bus has one. Until another host has, a
+// standby that may not says so.
+func (s *standby) begins(ctx context.Context) (bool, error) {
+	begun, err := s.begun()
+	if begun || err != nil {
+		return false, err
+	}
+	last, err := cluster.LastKey(ctx, s.js, s.Config.Cluster.Name)
+	if last != "" || err != nil {
+		return false, err
+	}
+	if s.first {
+		s.Log.Info("no host has led this kernel: this one does, since the line of the members file with its key is without standby", "kernel", s.Config.Cluster.Name)
+	} else if s.said == "" {
+		s.said = "no host has led this kernel"
+		s.Log.Warn("no host has led this kernel: start the one whose key the members file has without standby", "kernel", s.Config.Cluster.Name)
+	}
+	return s.first, nil
+}
+
+// first reports whether this host begins the record of the kernel if there is none: its line of the members file is without standby. It
+// fails if no host has such a line, since then nobody ever led.
+func (h *Host) first() (bool, error) {
+	members := cluster.NewMembers(h.Config.MembersFile())
+	list, _, err := members.List()
+	name, own, others := h.Config.Cluster.Name, false, false
+	for _, k := range list {
+		if k.Kernel == name && !k.Standby {
+			own, others = own || k.Key == h.Key.Key(), others || k.Key != h.Key.Key()
+		}
+	}
+	if begun, failed := h.begun(); err == nil && failed == nil && !begun && !own && !others {
+		err = fault.ClusterStandby.New("every line of the members file %s for the kernel %s has standby, so no host may begin its record: the line of one host is that of \"pwos cluster key\", without --standby", h.Config.MembersFile(), name).With("kernel", name)
+	}
+	return own, errors.Join(err, members.Close())
 }
 
 // follow fetches the record, and reports whether it says that this host leads.

@@ -109,3 +109,34 @@ func TestUnsyncedBusLater(t *testing.T) {
 	}
 	process.End(t, syscall.SIGTERM)
 }
+
+// With standby = true on both hosts, the one whose line is the kernel's own begins, and the other stands by. If both lines have standby,
+// neither starts, and each says why.
+func TestBothStandBy(t *testing.T) {
+	t.Parallel()
+	first, second := newHome(t, ""), newHome(t, "standby")
+	bus := testbus.Start(t, first.line, second.line)
+	var running []*testkit.Process
+	for _, p := range []*home{second, first} {
+		p.configure(t, bus.URL(), "standby = true", first.line, second.line)
+		running = append(running, p.daemon.Launch(t))
+	}
+	running[1].Await(t)
+	if code, out := first.pwos(t, "mem", "set", "a", "1"); code != 0 {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	testkit.Eventually(t, "the other stands by", func() bool { return strings.Contains(running[0].Output(), "standing by") })
+	running[1].End(t, syscall.SIGTERM)
+	running[0].Await(t) // it takes over
+	if code, out := second.pwos(t, "mem", "get", "a"); code != 0 || strings.TrimSpace(out) != "1" {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	running[0].End(t, syscall.SIGTERM)
+
+	third, fourth := newHome(t, "standby"), newHome(t, "standby")
+	empty := testbus.Start(t, third.line, fourth.line)
+	for _, p := range []*home{third, fourth} {
+		p.configure(t, empty.URL(), "standby = true", third.line, fourth.line)
+		p.refused(t, "no host may begin its record")
+	}
+}
