@@ -21,6 +21,10 @@ import (
 // busPatience is how long a start waits for the bus, to compare its journal with the stream.
 const busPatience = 5 * time.Second
 
+// preflightPatience is the same for the preflight: a bus whose nodes elect a leader, as at their first start, must not keep a client
+// waiting that has started this kernel.
+const preflightPatience = 2 * time.Second
+
 // Rejoin compares the journal with its stream before the state is rebuilt, if answers wait for the bus, or another host
 // leads the kernel. If the bus cannot be reached, the kernel starts with its own journal; if answers wait for the bus, none
 // are given until it is back. Then Rejoin fails if the stream may have entries that the journal has lost, since others would
@@ -73,6 +77,8 @@ func (h *Host) preflight(ctx context.Context, conn *cluster.Conn, js cluster.Str
 	if c.Acknowledge != config.Quorum {
 		return nil
 	}
+	ctx, stop := context.WithTimeout(ctx, preflightPatience)
+	defer stop()
 	all, err := cluster.Preflight(ctx, conn, js, c.Name, c.Replicas)
 	if err != nil {
 		return err

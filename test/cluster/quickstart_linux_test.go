@@ -78,7 +78,7 @@ for h in host1 host2 host3; do at $h sh -eu $PWD/step1; done >members
 at host1 pwos cluster key >>members
 for h in host1 host2 host3; do cp members $h/.config/pwos/members; done
 for h in host1 host2 host3; do at $h bash -eu $PWD/step2 >$h.out 2>&1; done
-at host1 pwos mem set one 1
+at host1 pwos --timeout 2m mem set one 1
 end=$((SECONDS + 120))
 until at host1 pwos cluster nodes >nodes 2>&1 || ((SECONDS > end)); do sleep 0.2; done
 echo '== nodes'; cat nodes
