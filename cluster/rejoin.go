@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Rejoined is what Rejoin did.
@@ -227,7 +228,7 @@ func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, 
 func (r *rejoining) damaged(seq uint64, reason string) error {
 	return &journal.DamageError{
 		File: "stream " + Stream(r.kernel), Line: int64(seq), Seq: r.common.Seq + 1, Reason: "message of this number: " + reason,
-		Remedy: "\"pwos audit verify --kernel " + r.kernel + "\" says what is wrong with the stream",
+		Remedy: quote.Command("pwos", "audit", "verify", "--kernel", r.kernel) + " says what is wrong with the stream",
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 	}
 	e := &view.Entry{AuditEntry: call.Entry}
 	answer(w, view.Object(nil).Raw("row", at.row(e, names)).Raw("facts", facts(call.Facts(names))).
-		Text("request", view.Escaped(string(e.Request))).Text("answer", view.Escaped(string(e.Payload))).
+		Text("request", quote.JSON(string(e.Request))).Text("answer", quote.JSON(string(e.Payload))).
 		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).Boolean("more", call.More).Integer("later", call.CauseLater).
 		Raw("claims", at.rows(claims, names)).Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -61,7 +62,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	o := view.Object(nil).Integer("seq", out.Seq).Integer("time", out.Time).
 		Raw("facts", facts(view.ReplayTable(out, time.UnixMilli(out.Time).Format(time.DateTime))))
 	if in.Key != nil {
-		o = o.Text("value", view.Escaped(string(out.Value)))
+		o = o.Text("value", quote.JSON(string(out.Value)))
 	}
 	answer(lines, o.Close())
 }

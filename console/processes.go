@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -94,7 +95,7 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
 // question returns the JSON object of an approval question for the page. Its data is a string, so that the page shows it unchanged.
 func question(q *schema.ApprovalState, now time.Time) []byte {
 	o := view.Object(nil).Text("id", q.ID).Text("state", q.State).Integer("pid", q.PID).Text("who", view.ApprovalAgent(q)).
-		Text("rule", view.Escaped(q.Rule)).Text("type", view.Escaped(q.Type)).Text("data", view.Escaped(string(q.Data))).
+		Text("rule", view.Escaped(q.Rule)).Text("type", view.Escaped(q.Type)).Text("data", quote.JSON(string(q.Data))).
 		Text("digest", q.Digest).Text("exhausted", q.Exhausted).Integer("asked", q.Asked).Integer("expires", max(q.Expires, q.Until)).
 		Text("left", view.ApprovalCells(q, now)[4]).Boolean("advisory", q.Advisory).Text("why", view.Escaped(q.Why)).
 		Text("binding", view.Escaped(view.Binding(q)))

@@ -39,6 +39,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -474,7 +475,7 @@ func (d *Daemon) warnOfOrigins() {
 	})
 	for origin, keys := range d.state.Memory.Origins() {
 		if !apart[origin] {
-			d.log.Warn("memory is stored under another origin than the operator's: read it with --origin, as in: pwos mem ls --origin "+origin,
+			d.log.Warn("memory is stored under another origin than the operator's: read it with --origin, as in: "+quote.Line("pwos", "mem", "ls", "--origin", origin),
 				"origin", d.config.Origin, "other", origin, "keys", keys)
 		}
 	}

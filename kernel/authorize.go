@@ -3,10 +3,12 @@ package kernel
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Authorize returns nil if pid, holding token (nil if it has none), may call the syscall of row at
@@ -119,6 +121,9 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
 		return nil
 	}
+	if strings.Contains(pattern, everything) { // a grant of this name would include others
+		return refused(fault.CapabilityDenied, pid, uri, "no grant can name it alone, because of the * in it")
+	}
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
@@ -167,7 +172,12 @@ func lacks(pid int64, token *Token, tick int64, what, pattern string, allows fun
 	case of != pid:
 		why = fmt.Sprintf("pid %d, which granted it, may not do so itself", of)
 	}
-	return refused(id, pid, what, why).WithFix(`%s with "pwos cap grant %d --add %s"`, fix, of, pattern)
+	return refused(id, pid, what, why).WithFix("%s with %s", fix, AddCommand(of, pattern))
+}
+
+// AddCommand returns the command that adds words of pwos cap grant to what a process was granted, for a fault's fix.
+func AddCommand(pid int64, words ...string) string {
+	return quote.Command(append([]string{"pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add"}, words...)...)
 }
 
 // refused returns the fault of a call that pid may not make; why may be empty.

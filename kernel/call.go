@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Operator is the PID of the kernel and its operator (PROTOCOL 4): it may do everything.
@@ -248,7 +249,7 @@ func Invalid(field, format string, args ...any) *fault.Fault {
 // can still be read and removed.
 func CheckName(field, name string) error {
 	for _, r := range name {
-		if schema.Hidden(r) {
+		if quote.Hidden(r) {
 			return Invalid(field, "must not have the character %U, which is not visible or changes how the text around it is shown", r).WithFix("leave it out")
 		}
 	}

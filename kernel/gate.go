@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Gate decides whether a call may proceed. Every call passes it except the kernel's own steps, and
@@ -95,7 +96,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 				return Deny(q.Why)
 			case q.Why == nil && (call.Final || call.Lapsed):
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
-					WithFix("have it approved, with \"pwos approve %s\", and make the same call again", q.ID).With("approval", q.ID)))
+					WithFix("have it approved, with %s, and make the same call again", quote.Command("pwos", "approve", q.ID)).With("approval", q.ID)))
 			}
 			return v
 		}

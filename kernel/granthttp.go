@@ -85,7 +85,7 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 // NoHost is the fault of a process that may fetch nothing.
 func NoHost(pid int64, token *Token, tick int64) *fault.Fault {
 	of := token.HostLacking(pid, tick, func(g *schema.HTTPGrant) bool { return len(g.Hosts) > 0 })
-	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix(`allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, of)
+	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix("allow one with %s", AddCommand(of, "Http.Fetch", "--host", "HOST"))
 }
 
 // sumHTTP merges several grants into one, for display.

@@ -12,17 +12,17 @@ import (
 // any tool may not even ask. serves reports whether "pwos mcp serve" offers a tool of that name.
 func AuthorizeTool(processes Processes, pid int64, token *Token, in *schema.ToolUseInput, tick int64, serves func(string) bool) *fault.Fault {
 	row, name := schema.HostToolUse.Row(), in.Host+"/"+in.Tool
-	valid := meaninglessName(name) == "" && !strings.Contains(name, everything) && !strings.Contains(in.Host, "/") && !strings.HasSuffix(name, "/")
+	invalid := in.Check() // of a name that Capability.Check asks about; that of a call was refused when it was decoded
 	pattern := toolWord + ":" + name
 	doubt := doubtful(in.Tool, serves)
 	named := func(g *schema.TokenGrant) bool { return toolPattern(g, in, doubt) != "" }
 	switch none := Authorize(processes, pid, token, row, tick); {
-	case none != nil && none.Kind == fault.Forbidden && valid && living(processes, pid):
+	case none != nil && none.Kind == fault.Forbidden && invalid == nil && living(processes, pid):
 		return lacks(pid, token, tick, row.Type, pattern, named) // whose fix names the tool, and not all tools
 	case none != nil:
 		return none
-	case !valid:
-		return Invalid("tool", "is not a valid name: a host's has no slash, a tool's has single slashes between its parts, and neither has a *")
+	case invalid != nil:
+		return invalid
 	case pid == Operator, token.may(tick, named):
 		return nil
 	}

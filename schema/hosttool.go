@@ -3,9 +3,11 @@ package schema
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // OwnServer is the name of the MCP server of pwos in the configurations of hosts. The name proves nothing: another server may
@@ -78,7 +80,7 @@ func Served(typ string) bool {
 // ToolUseInput is the data of Host.ToolUse.
 type ToolUseInput struct {
 	Target
-	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex."`
+	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex: letters, digits, _, -, . and :."`
 	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
 	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
 	Input   Value  `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
@@ -139,3 +141,21 @@ var HostToolUse = NewCommand[ToolUseInput, ToolUseOutput](Syscall{
 	Script:      "scripts/hook.txtar",
 	Description: "Asks whether an agent host may use one of its own tools. The grant Host.ToolUse allows all, Tool:HOST/TOOL one. The host is trusted to ask and to obey.",
 })
+
+// toolName is a tool's or a host's part of a pattern Tool:HOST/TOOL. A host passes on what its model has written, so a name
+// that no shell, terminal or path interprets is all that may be repeated.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_:.-]*[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
+
+// Check refuses names that cannot be in a grant. It does not repeat them.
+func (in *ToolUseInput) Check() *fault.Fault {
+	const are = "must be letters, digits, _, -, . and :"
+	if !toolName.MatchString(in.Host) {
+		return jsontype.Invalid("host", are)
+	}
+	for part := range strings.SplitSeq(in.Tool, "/") {
+		if !toolName.MatchString(part) {
+			return jsontype.Invalid("tool", are+", in parts that a slash separates")
+		}
+	}
+	return nil
+}

@@ -3,20 +3,7 @@ package schema
 import (
 	"iter"
 	"strings"
-	"unicode"
 )
-
-// Hidden reports whether r must not be in a displayed name, because it is invisible or changes how its neighbours are
-// displayed, so that two names can look the same. These are control and format characters (bidirectional controls,
-// zero-width characters), line separators, default-ignorable characters, and private-use characters. Unassigned
-// characters are allowed, because a later Unicode version may make them letters.
-func Hidden(r rune) bool {
-	if r <= unicode.MaxASCII {
-		return r < ' ' || r == unicode.MaxASCII
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
-		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
 
 // ValidType reports whether s is a message type in dot notation, Domain.Action (MESSAGE 4.4.1).
 func ValidType(s string) bool {

@@ -60,8 +60,17 @@ func (s *Syscall) decodeInput(data []byte) (any, *fault.Fault) {
 			return nil, err
 		}
 	}
+	if c, ok := in.(checked); ok {
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
+	}
 	return in, nil
 }
+
+// checked is the data of a request for which more must hold than its type says. A journal may have older requests for which
+// it does not hold.
+type checked interface{ Check() *fault.Fault }
 
 // Peek returns the kind and the type of a journaled request in either dialect without decoding the rest; kind is 0 if raw
 // is not a request.

@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // DefaultLimit is the maximum size of a copy without shared blocks, in bytes.
@@ -207,7 +208,7 @@ func (s *Store) Get(id string) (*Snapshot, error) {
 	about, bad := schema.TypeOf[Snapshot]().Decode(text)
 	if bad != nil || about.(*Snapshot).ID != id {
 		return nil, fault.SnapshotFailed.New("%s is damaged: %v", filepath.Join(s.path(id), aboutName), bad).
-			WithFix(`remove the copy with "pwos snapshots rm %s"`, id)
+			WithFix("remove the copy with %s", quote.Command("pwos", "snapshots", "rm", id))
 	}
 	return about.(*Snapshot), nil
 }

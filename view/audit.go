@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Entry is an entry of the audit log, with its original JSON.
@@ -162,7 +163,7 @@ func ArchiveTable(out *schema.AuditArchiveOutput, journal string) *Table {
 	t.Row("to", Escaped(out.Directory))
 	t.Row("ends with", out.Hash)
 	t.Row("state", fmt.Sprintf("%d bytes replace them", out.State))
-	t.Row("verify with", `"pwos audit verify `+Escaped(out.Directory)+` `+Escaped(journal)+`"`)
+	t.Row("verify with", quote.Command("pwos", "audit", "verify", out.Directory, journal))
 	return t
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Lesson is the grant that a process and its descendants needed, according to the record.
@@ -418,7 +419,7 @@ func (l *Lesson) Refusals() map[string]int {
 // CommandLine returns a command that runs the program args with the smallest grant and the flags kept.
 func (l *Lesson) CommandLine(kept, args []string) string {
 	quotas, servers := l.Peaks(), l.Servers()
-	words := []string{"pwos", "run", "--allow", strings.Join(l.Allow(), ",")}
+	words := []string{"pwos", "run", "--allow", quote.List(l.Allow())}
 	for _, resource := range slices.Sorted(maps.Keys(quotas)) {
 		words = append(words, "--quota", resource+"="+Units(quotas[resource]))
 	}
@@ -432,7 +433,7 @@ func (l *Lesson) CommandLine(kept, args []string) string {
 		words = append(words, "--http-open")
 	}
 	words = append(append(words, kept...), "--")
-	return ShellLine(append(words, args...))
+	return quote.Line(append(words, args...)...)
 }
 
 func agentsText(n int) string {

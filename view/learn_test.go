@@ -180,3 +180,14 @@ func learned(entries []schema.AuditEntry, patterns []string, http *schema.HTTPGr
 	got.Hosts, got.Plain, got.Open = servers.Hosts, servers.Plain, servers.Open
 	return got
 }
+
+// TestLearnedNames: a pattern that an agent has granted is one value of the flag, whatever it contains.
+func TestLearnedNames(t *testing.T) {
+	t.Parallel()
+	l := view.NewLesson()
+	e := call("Capability.Grant", `{"pid":2,"allowed_syscalls":["Call:tools/a,Crypto.Open"]}`)
+	l.Note(&e)
+	if got := l.CommandLine(nil, []string{"agent"}); got != `pwos run --allow '"Call:tools/a,Crypto.Open",Capability.Grant' -- agent` {
+		t.Errorf("the grant is %s", got)
+	}
+}

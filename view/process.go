@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // BudgetTable returns a table with a row for each kind of budget of a process, and one for its time. The column of
@@ -198,7 +199,7 @@ const maxName = 40
 
 // CommandText formats a command for a shell, shortened if it is long.
 func CommandText(command []string) string {
-	return shortened(Escaped(ShellLine(command)), 60)
+	return shortened(quote.Line(command...), 60)
 }
 
 // NotStarted is the reason of a program that could not be started (schema.Exit).

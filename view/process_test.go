@@ -78,18 +78,6 @@ func TestRowIsBounded(t *testing.T) {
 	}
 }
 
-// TestQuoted: a shell reads a quoted word unchanged.
-func TestQuoted(t *testing.T) {
-	t.Parallel()
-	for word, want := range map[string]string{
-		"": "''", "plain-1.2": "plain-1.2", "Memory.*": "'Memory.*'", "two words": "'two words'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "a=b,c": "a=b,c",
-	} {
-		if got := view.Quoted(word); got != want {
-			t.Errorf("%q is quoted as %s, want %s", word, got, want)
-		}
-	}
-}
-
 // TestEnded: an agent has ended when its process and its program have ended, in either order.
 func TestEnded(t *testing.T) {
 	t.Parallel()
@@ -136,7 +124,7 @@ func TestPsTexts(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"sh", "-c", "a b"}, "sh -c 'a b'"},
-		{[]string{"x", "a\nb"}, `x 'a\u000ab'`},
+		{[]string{"x", "a\nb"}, `x $'a\012b'`},
 		{[]string{strings.Repeat("x", 61)}, strings.Repeat("x", 57) + "..."},
 	} {
 		if got := view.CommandText(tt.command); got != tt.want {

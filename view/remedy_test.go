@@ -25,6 +25,7 @@ func TestRemedy(t *testing.T) {
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"os:///mcp/fs/write"}`, `{"pid":7,"allowed_syscalls":["Call:mcp/fs/write"],"mode":"add"}`},
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"os/mcp/fs/write"}`, `{"pid":7,"allowed_syscalls":["Call:mcp/fs/write"],"mode":"add"}`},
 		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"./calc"}`, ""},
+		{"Syscall.Call", fault.CapabilityDenied, `{"syscall":"mcp/*"}`, ""},
 		{"Syscall.Call", fault.CapabilityDenied, "", ""},
 		{"Host.ToolUse", fault.CapabilityDenied, `{"host":"claude","session":"s","tool":"Bash","input":{}}`, `{"pid":7,"allowed_syscalls":["Tool:claude/Bash"],"mode":"add"}`},
 		{"Http.Fetch", fault.HTTPForbidden, `{"url":"https://api.example.com/x"}`, `{"pid":7,"allowed_syscalls":["Http.Fetch"],"http":{"hosts":["api.example.com"]},"mode":"add"}`},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // WholeCall is an answer of Audit.Show.
@@ -41,10 +42,10 @@ func (s *WholeCall) Table(names Names, style Paint) *Table {
 	s.authority(t, names)
 	s.decision(t, style)
 	if len(e.Request) > 0 {
-		t.Row("data", Escaped(string(e.Request)))
+		t.Row("data", quote.JSON(string(e.Request)))
 	}
 	if len(e.Payload) > 0 && string(e.Payload) != "null" {
-		t.Row("answer", Escaped(string(e.Payload)))
+		t.Row("answer", quote.JSON(string(e.Payload)))
 	}
 	if s.Repeats != 0 {
 		t.Row("repeats", fmt.Sprintf("entry %d, whose outcome was repeated", s.Repeats))

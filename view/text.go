@@ -1,15 +1,14 @@
 package view
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Look is the style of text at a terminal: an SGR parameter.
@@ -61,27 +60,8 @@ func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond)
 // Brisk formats a latency, rounded to 100 ns.
 func Brisk(d time.Duration) string { return d.Round(100 * time.Nanosecond).String() }
 
-// ShellLine quotes words for a shell.
-func ShellLine(words []string) string {
-	line := make([]string, len(words))
-	for i, word := range words {
-		line[i] = Quoted(word)
-	}
-	return strings.Join(line, " ")
-}
-
-// Quoted quotes a word for a shell.
-func Quoted(word string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,:@%+", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// PlainWriter writes untrusted text to a terminal. It escapes control characters except line ends and tabs.
+// PlainWriter writes the output of a program to a terminal. It escapes control characters except line ends and tabs, and
+// changes nothing else.
 type PlainWriter struct {
 	To   io.Writer
 	half []byte // first bytes of an incomplete character
@@ -101,8 +81,8 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 		switch {
 		case r == '\n' || r == '\t':
 			out = append(out, byte(r))
-		case isControl(r):
-			out = append(out, Escaped(string(r))...)
+		case quote.Control(r):
+			out = append(out, quote.Rune(r)...)
 		default: // invalid bytes become U+FFFD
 			out = utf8.AppendRune(out, r)
 		}
@@ -117,31 +97,14 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 // Shown formats a value for a terminal: a string without its quotes, anything else as JSON. Control characters are
 // escaped, since the text is untrusted.
 func Shown(raw schema.Value) string {
-	if text, ok := Text(raw); ok && !strings.ContainsFunc(text, isControl) {
-		return text
+	if text, ok := Text(raw); ok && !strings.ContainsFunc(text, quote.Control) {
+		return quote.Text(text)
 	}
-	return Escaped(string(raw))
+	return quote.JSON(string(raw))
 }
 
-// Escaped returns text with control characters escaped as in JSON.
-func Escaped(text string) string {
-	if !strings.ContainsFunc(text, isControl) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if isControl(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// isControl reports whether a terminal may interpret r instead of displaying it: control and format characters, and
-// line separators.
-func isControl(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+// Escaped is quote.Text, for text that an agent may have chosen. Raw JSON takes quote.JSON.
+func Escaped(text string) string { return quote.Text(text) }
 
 // shortened returns text cut to at most that many characters.
 func shortened(text string, most int) string {

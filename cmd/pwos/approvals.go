@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -81,7 +82,8 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	}
 	switch {
 	case next != "":
-		a.say("allow it once with \"pwos approve %s\", for an hour with \"pwos approve %s --for 1h\"; refuse it with \"pwos refuse %s --why '...'\"", next, next, next)
+		a.say("allow it once with %s, for an hour with %s; refuse it with %s", quote.Command("pwos", "approve", next), quote.Command("pwos", "approve", next, "--for", "1h"),
+			quote.Command("pwos", "refuse", next, "--why", "WHY"))
 	case len(list) == 0:
 		a.say("no call waits for approval")
 	}

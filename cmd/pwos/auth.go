@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -368,7 +369,7 @@ func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, option
 	case want != "" && want != has:
 		return fault.AuthHostChanged.New("the kernel at %s has the host key %s, not %s: nothing was changed", socket, has, want)
 	case want == "" && !old.IsZero() && old != key:
-		return fault.AuthHostChanged.New("the kernel at %s had the host key %s, and has %s now: if you know why, run \"pwos auth trust %[3]s\"", socket, old.Fingerprint(), has)
+		return fault.AuthHostChanged.New("the kernel at %s had the host key %s, and has %s now: if you know why, run %s", socket, old.Fingerprint(), has, quote.Command("pwos", "auth", "trust", has))
 	}
 	if err := known.Accept(ctx, socket, key); err != nil {
 		return err

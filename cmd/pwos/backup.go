@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal/backup"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -120,6 +121,6 @@ func (a *app) printBackup(path string, size int64, m *backup.Manifest, running b
 		t.Row("archived", "entries up to "+strconv.FormatInt(m.Archived, 10)+" are not in it: keep the archive too")
 	}
 	t.Row("instance", m.Instance+", epoch "+strconv.FormatInt(m.Epoch, 10))
-	t.Row("restore with", `"pwos restore `+view.Escaped(path)+`", with PWOS_STATE_DIR where it is to be`)
+	t.Row("restore with", quote.Command("pwos", "restore", path)+`, with PWOS_STATE_DIR where it is to be`)
 	return a.printEither(o.Close(), t)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -123,7 +124,7 @@ func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, 
 	}
 	command := []string{self, "hook", "run", name, "--as", agent.Name}
 	if agent.Allow != nil {
-		command = append(command, "--allow", strings.Join(agent.Allow, ","))
+		command = append(command, "--allow", quote.List(agent.Allow))
 	}
 	return host.entry(command, env), nil
 }
@@ -218,7 +219,7 @@ func codexHook(command []string, env [][2]string) []byte {
 func codexLine(command []string, env [][2]string) string {
 	var words []string
 	for _, word := range append(assignments(env), command...) {
-		words = append(words, view.Quoted(word))
+		words = append(words, quote.Word(word))
 	}
 	return "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
 }
@@ -327,7 +328,7 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	out, err := client.Call(ctx, c, schema.HostToolUse, in)
 	switch {
 	case errors.Is(err, fault.CapabilityDenied):
-		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s"`, pid, in.Host, pid, name)
+		return fmt.Sprintf("pid %d may use no tool of %s: allow this one with %s", pid, in.Host, quote.Command("pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add", name))
 	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
 		return fmt.Sprintf("%s may not be used: %v", name, err)
 	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():

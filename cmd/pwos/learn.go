@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -88,5 +89,5 @@ func (j *job) profileLine(name string) string {
 			words = append(words, flag)
 		}
 	}
-	return view.ShellLine(append(append(words, "--"), j.args...))
+	return quote.Line(append(append(words, "--"), j.args...)...)
 }

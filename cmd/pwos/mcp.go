@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -101,7 +102,7 @@ func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServe
 // offer requests the server's current offer.
 func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
 	if e.agent == nil {
-		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
+		return nil, fault.ProviderAway.New("the agent of the MCP server %s has ended: %s takes it away, so that it can be added again", e.name, upstream.Command("rm", e.name))
 	}
 	return upstream.Ask(ctx, c, e.name)
 }
@@ -122,7 +123,7 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 	}
 	for _, tool := range only {
 		if !slices.ContainsFunc(changes, func(ch upstream.Change) bool { return ch.Tool == tool }) {
-			return nil, fault.SyscallNotFound.New(`nothing has changed of %s/%s: "pwos mcp diff %s" shows what has`, name, tool, name)
+			return nil, fault.SyscallNotFound.New("nothing has changed of %s/%s: %s shows what has", name, tool, upstream.Command("diff", name))
 		}
 	}
 	if only != nil {
@@ -351,6 +352,6 @@ func lines(t *upstream.Tool) []string {
 		return nil
 	}
 	return []string{
-		"description: " + view.Escaped(t.Description), "kind: " + t.Kind, "input: " + view.Escaped(string(t.Input)), "output: " + view.Escaped(string(t.Output)),
+		"description: " + view.Escaped(t.Description), "kind: " + t.Kind, "input: " + quote.JSON(string(t.Input)), "output: " + quote.JSON(string(t.Output)),
 	}
 }

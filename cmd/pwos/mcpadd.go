@@ -184,7 +184,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	e, err := findEntry(ctx, c, s.name)
 	switch {
 	case err == nil && e != nil:
-		return nil, fault.SyscallTaken.New(`there is an MCP server %s already: "pwos mcp rm %[1]s" takes it away`, s.name)
+		return nil, fault.SyscallTaken.New("there is an MCP server %s already: %s takes it away", s.name, upstream.Command("rm", s.name))
 	case err != nil:
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	}
 	changes, err := a.acceptTools(ctx, c, s.name, nil)
 	if err != nil {
-		a.say(`the MCP server %s is added, and has no tools yet: "pwos mcp accept %[1]s" takes them once it runs`, s.name)
+		a.say("the MCP server %s is added, and has no tools yet: %s takes them once it runs", s.name, upstream.Command("accept", s.name))
 	}
 	return changes, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -163,7 +164,7 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
 	}
 	e := &mcpEntry{command: self, args: []string{"mcp", "serve", "--as", f.as}}
 	if f.allow != nil {
-		e.args = append(e.args, "--allow", strings.Join(f.allow, ","))
+		e.args = append(e.args, "--allow", quote.List(f.allow))
 	}
 	if e.env, err = a.kernelEnv(); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -130,7 +131,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 func (e *addedServer) address() (*url.URL, error) {
 	const flag = 4 // index of --url in an agent's command; see serverOf
 	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
-		return nil, misuse("pwos mcp login", fmt.Errorf(`the MCP server %s was not added with "pwos mcp add %[1]s --url", or its agent has ended: there is nowhere to log in`, e.name))
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s was not added with %s, or its agent has ended: there is nowhere to log in", e.name, quote.Command("pwos", "mcp", "add", e.name, "--url")))
 	}
 	at, err := url.Parse(e.agent.Command[flag+1])
 	switch {

@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/journal/backup"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -156,7 +157,7 @@ func (a *app) printRestored(made state.Restored) error {
 		t.Row("agents held", strconv.Itoa(made.Held)+`: "pwos restore --here --agents" lets them start`)
 	}
 	if made.Fresh {
-		t.Row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
+		t.Row("next", quote.Command("pwos", "auth", "trust", key.Fingerprint())+` where keys are asked for, then start the kernel`)
 	}
 	return a.printEither(o.Close(), t)
 }

@@ -78,7 +78,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		return nil
 	}
 	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
-		return misuse("pwos run", fmt.Errorf("%s would override what pwos run sets for %s: use the settings in its home, or --preset none", p.own, host))
+		return misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
 	if f.channel == "" { // the host uses standard input and output itself

@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/snapshot"
 	"github.com/promptware-os/pwos/view"
 )
@@ -274,7 +275,7 @@ func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Re
 	}
 	a.say("restored %s: %d made, %d changed, %d removed", view.Escaped(r.Dir), in.Made, in.Changed, in.Removed)
 	if kept != "" {
-		a.say(`what was there is kept: "pwos undo --files %s" restores that`, kept)
+		a.say("what was there is kept: %s restores that", quote.Command("pwos", "undo", "--files", kept))
 	}
 	return nil
 }

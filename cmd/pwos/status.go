@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -278,7 +279,7 @@ func (a *app) printStatus(s kernelInfo) error {
 		var list view.Object
 		for _, origin := range slices.Sorted(maps.Keys(s.others)) {
 			list = list.Integer(origin, s.others[origin])
-			t.Row("other memory", view.Escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, view.Quoted(origin))))
+			t.Row("other memory", fmt.Sprintf("%d keys under %s: %s", s.others[origin], view.Escaped(origin), quote.Line("pwos", "mem", "ls", "--origin", origin)))
 		}
 		o = o.Raw("other_origins", list.Close())
 	}

@@ -7,7 +7,7 @@ import { html } from './html.js';
 import { Choice, chosen, keyOf, nameOf, named, Notices, useKernels } from './kernels.js';
 import { Ask, Count, Json, Problem, useLoad, useRecord, useRefresh } from './parts.js';
 import { follow, look } from './record.js';
-import { numberText, plain } from './text.js';
+import { numberText, plain, plainJSON } from './text.js';
 import { Approvals } from './views/approvals.js';
 import { Budgets } from './views/budgets.js';
 import { Denials } from './views/denials.js';
@@ -138,7 +138,7 @@ function Shell() {
 	const open = (seq, kernel) => go(place.name, { ...place.query, seq, of: seq && kernel });
 	const grant = (row) => ask({
 		title: `Grant ${plain(row.grant.allowed_syscalls.join(', '))} to ${row.who}?`,
-		body: html`<p>This is added to what pid ${row.pid} was granted; nothing is taken away.</p><${Json} text=${plain(JSON.stringify(row.grant))} label="The grant" />`,
+		body: html`<p>This is added to what pid ${row.pid} was granted; nothing is taken away.</p><${Json} text=${plainJSON(JSON.stringify(row.grant))} label="The grant" />`,
 		verb: 'Grant',
 		act: async () => {
 			const token = await call('Capability.Grant', row.grant);

@@ -27,9 +27,16 @@ export function spanText(ms) {
 	return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
+const hex = (code, digits) => code.toString(16).padStart(digits, '0');
+const escaped = (c) => (c.codePointAt(0) > 0xffff ? `\\U${hex(c.codePointAt(0), 8)}` : `\\u${hex(c.codePointAt(0), 4)}`);
+
 // plain is text of an agent's, in which nothing but what is drawn in its place is left: control and format characters are
-// written out, as view.Escaped does for what comes from there.
-export const plain = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
+// written out, as quote.Text does for what comes from the server.
+export const plain = (text) => String(text).replace(/(\\*)([\p{Cc}\p{Cf}\p{Zl}\p{Zp}])|(\\+)(?=u[\da-fA-F]{4}|U[\da-fA-F]{8})/gu,
+	(_, before, c, slashes) => (c === undefined ? slashes + slashes : before + before + escaped(c)));
+
+// plainJSON is the same of a JSON text, which stays that text.
+export const plainJSON = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => c.split('').map((unit) => `\\u${hex(unit.charCodeAt(0), 4)}`).join(''));
 
 // pretty lays a JSON text out without reading its values: each number and each string stays as it was written.
 export function pretty(json) {

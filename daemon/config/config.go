@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/logging"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -244,7 +244,7 @@ func (c *Config) faults() (all []*Error) {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)
 		}
-		if strings.ContainsFunc(name, schema.Hidden) {
+		if strings.ContainsFunc(name, quote.Hidden) {
 			refuse(fmt.Sprintf("resources.%q", name), "the name must have only visible characters")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // busPatience is how long a start waits for the bus, to compare its journal with the stream.
@@ -191,9 +192,11 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 	if fail != nil || !slices.Contains(keys, leader) {
 		return nil // the directory is a copy, which Begin refuses
 	}
-	return fault.ClusterFenced.New("another host leads the kernel %s, with the key %s in epoch %d: to lead here, run \"pwos cluster takeover %s\"",
-		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
+	return fault.ClusterFenced.New("another host leads the kernel %s, with the key %s in epoch %d: to lead here, run %s",
+		name, leader.Fingerprint(), last.Epoch, takeover(name)).With("kernel", name)
 }
+
+func takeover(kernel string) string { return quote.Command("pwos", "cluster", "takeover", kernel) }
 
 // begins returns an error if this host, which has no journal of the kernel, may not start one: a standby, or a host whose key the
 // members file does not have for the kernel, while it has others.
@@ -204,11 +207,11 @@ func (h *Host) begins() error {
 	others := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key != h.Key.Key() })
 	switch {
 	case own >= 0 && list[own].Standby:
-		err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run \"pwos cluster takeover %s\"", name, name).With("kernel", name))
+		err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run %s", name, takeover(name)).With("kernel", name))
 	case own < 0 && others:
 		err = errors.Join(err, fault.ClusterFenced.New("the state directory %s has no record of the kernel %s, and the members file %s has other keys for it than %s: "+
-			"start the kernel with the directory that has the record, or, if that is lost, add the line that \"pwos cluster key --standby\" prints, and run \"pwos cluster takeover %s\"",
-			h.Config.StateDir, name, h.Config.MembersFile(), h.Key.Key().Fingerprint(), name).With("kernel", name))
+			"start the kernel with the directory that has the record, or, if that is lost, add the line that \"pwos cluster key --standby\" prints, and run %s",
+			h.Config.StateDir, name, h.Config.MembersFile(), h.Key.Key().Fingerprint(), takeover(name)).With("kernel", name))
 	}
 	return errors.Join(err, members.Close())
 }

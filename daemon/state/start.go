@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // copied returns the error for a copied state directory: a second kernel that continued its journal would run the agents of
@@ -69,7 +70,7 @@ func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) (schema.TakeOverInput, error) {
 	last := s.Self.Booted()
 	if last == nil {
-		return schema.TakeOverInput{}, fault.StateDamaged.New("the record of the kernel %s has no start of it, so the key of its host is unknown: check it with \"pwos audit verify --kernel %s\"", cfg.Cluster.Name, cfg.Cluster.Name)
+		return schema.TakeOverInput{}, fault.StateDamaged.New("the record of the kernel %s has no start of it, so the key of its host is unknown: check it with %s", cfg.Cluster.Name, quote.Command("pwos", "audit", "verify", "--kernel", cfg.Cluster.Name))
 	}
 	in := schema.TakeOverInput{Epoch: last.Epoch + 1, HostKey: key, Machine: here.Machine, Directory: here.Directory}
 	in.Epochs = epochs(last, in.Epoch, int64(s.Journal.Head().Seq)+1)

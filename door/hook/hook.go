@@ -57,6 +57,9 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
 		in.Cwd = cwd
 	}
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
 	return in, nil
 }
 

@@ -68,7 +68,7 @@ func (h *headers) permit(t *target, p *Policy) *fault.Fault {
 		switch {
 		case p.opener(t) == nil:
 			return denied("the caller may not send a sealed value in %s: %s", name,
-				p.advice("--http-open --host "+t.url.Host, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
+				p.advice([]string{"--http-open", "--host", t.url.Host}, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
 		case t.url.Scheme != "https":
 			return denied("the sealed value in %s is sent over https only", name)
 		}

@@ -23,11 +23,11 @@ func TestPolicyElse(t *testing.T) {
 		req := get(t, tc.url)
 		req.Policy = fetch.Policy{
 			Hosts: hosts(t, "one.test"), Else: &fetch.Policy{Hosts: hosts(t, "two.test"), PlainHTTP: true},
-			Advise: func(flags string, enough func(*fetch.Policy) bool) string {
+			Advise: func(flags []string, enough func(*fetch.Policy) bool) string {
 				if enough(&fetch.Policy{}) || !enough(&fetch.Policy{AnyHost: true, PlainHTTP: true}) {
 					t.Errorf("%s: enough does not report exactly the policies that allow the request", tc.url)
 				}
-				return "add " + flags
+				return "add " + strings.Join(flags, " ")
 			},
 		}
 		o := untouched(t)

@@ -39,7 +39,7 @@ type Policy struct {
 	Else *Policy
 	// Advise returns the fix of a refused request. flags has the flags of `pwos cap grant` that allow the request, and
 	// enough reports whether a policy allows it. nil: the fix is a fixed text.
-	Advise func(flags string, enough func(*Policy) bool) string
+	Advise func(flags []string, enough func(*Policy) bool) string
 }
 
 // Body is the body of a request. It is opened again for each redirect that keeps it.

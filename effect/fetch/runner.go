@@ -115,12 +115,12 @@ func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *
 		one := r.granted(pid, &grants[i])
 		one.Else, all = all, &one
 	}
-	all.Advise = func(flags string, enough func(*Policy) bool) string {
+	all.Advise = func(flags []string, enough func(*Policy) bool) string {
 		of := token.HostLacking(pid, tick, func(grant *schema.HTTPGrant) bool {
 			one := r.granted(pid, grant)
 			return enough(&one)
 		})
-		return fmt.Sprintf(`allow it too with "pwos cap grant %d --add Http.Fetch %s"`, of, flags)
+		return "allow it too with " + kernel.AddCommand(of, append([]string{"Http.Fetch"}, flags...)...)
 	}
 	return *all, nil
 }

@@ -102,10 +102,10 @@ func (p *Policy) permit(t *target) *fault.Fault {
 	}
 	if host { // the host is allowed, but not the scheme
 		return denied("the caller may not fetch over plain http: use https://%s, or %s", t.url.Host,
-			p.advice("--http-plain --host "+t.url.Host, func(one *Policy) bool { return one.allows(t) })).With("host", t.url.Host)
+			p.advice([]string{"--http-plain", "--host", t.url.Host}, func(one *Policy) bool { return one.allows(t) })).With("host", t.url.Host)
 	}
 	return denied("the caller may not fetch from %s: %s", t.url.Host,
-		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) })).With("host", t.url.Host)
+		p.advice([]string{"--host", t.url.Host}, func(one *Policy) bool { return one.hasHost(t) })).With("host", t.url.Host)
 }
 
 // grounds describes why the policy allows the URL address, for an explanation.
@@ -141,7 +141,7 @@ func (p *Policy) allows(t *target) bool {
 func (p *Policy) hasHost(t *target) bool { return p.AnyHost || allowed(p.Hosts, t) }
 
 // advice returns a text that describes how the operator can allow a request.
-func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
+func (p *Policy) advice(flags []string, enough func(*Policy) bool) string {
 	if p.Advise == nil {
 		return "have that granted"
 	}

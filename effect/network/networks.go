@@ -152,7 +152,7 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 		Note: func(text string, err error) { n.Log.Warn(text, "upstream", name, "error", err) },
 	}
 	if entry := strings.TrimPrefix(p.From, "vault/"); schema.MCPAgent(entry) == name {
-		keeper.LogIn = "pwos mcp login " + strings.TrimPrefix(entry, "mcp/")
+		keeper.LogIn = []string{"pwos", "mcp", "login", strings.TrimPrefix(entry, "mcp/")}
 	}
 	return egress.NewUpstream(egress.UpstreamConfig{
 		Name: name, URL: target, Header: "Authorization: Bearer", RootCAs: n.RootCAs, Dial: n.Egress.Dial,

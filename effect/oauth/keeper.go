@@ -3,7 +3,6 @@ package oauth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,13 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Keeper provides the credential of one server for each request: a login, which it renews, or a stored bearer token.
 type Keeper struct {
 	Client *Client
-	Name   string // of the server, for errors
-	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix is the fix
+	Name   string   // of the server, for errors
+	LogIn  []string // command that logs in, for errors; nil: the credential is a bearer token, and Fix is the fix
 	Fix    string
 	Secure bool // whether the connection is encrypted or on loopback, so that a credential may be sent
 	// Load returns the stored credential, or "". Its error is a *fault.Fault.
@@ -145,15 +145,15 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 
 // needed returns the error of a request that needs another login.
 func (k *Keeper) needed(why string) error {
-	return fault.UpstreamLogin.New("%s: %s", k.Name, why).WithFix("%s", k.fix(""))
+	return fault.UpstreamLogin.New("%s: %s", k.Name, why).WithFix("%s", k.fix())
 }
 
 // fix returns the fix, with the arguments more for a login.
-func (k *Keeper) fix(more string) string {
-	if k.LogIn == "" {
+func (k *Keeper) fix(more ...string) string {
+	if k.LogIn == nil {
 		return k.Fix
 	}
-	return fmt.Sprintf("log in with %q", k.LogIn+more)
+	return "log in with " + quote.Command(slices.Concat(k.LogIn, more)...)
 }
 
 // Answered checks the status and header of an answer to a request with a credential. If it returns an error, the agent
@@ -197,14 +197,15 @@ func (k *Keeper) lacking(header http.Header) error {
 	scopes := slices.Concat(k.scopes, strings.Fields(challenges[i].Params["scope"]))
 	k.mu.Unlock()
 	slices.Sort(scopes)
-	more := ""
+	var more []string
+	long := 0
 	for _, scope := range slices.Compact(scopes) {
-		if len(more) < 512 && strings.Trim(scope, scopeLetters) == "" {
-			more += " --scope " + scope
+		if long += len(" --scope ") + len(scope); long <= 512 && strings.Trim(scope, scopeLetters) == "" {
+			more = append(more, "--scope", scope)
 		}
 	}
-	return fault.UpstreamLogin.New("%s asks for more than its login was made for", k.Name).WithFix("%s", k.fix(more))
+	return fault.UpstreamLogin.New("%s asks for more than its login was made for", k.Name).WithFix("%s", k.fix(more...))
 }
 
-// scopeLetters are the characters that need no quoting in a shell.
+// scopeLetters are the characters of the scopes that a fix repeats: a server has chosen them.
 const scopeLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/"

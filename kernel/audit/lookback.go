@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Bounds of a graph: its nodes, and how many calls beyond are counted.
@@ -181,7 +182,7 @@ func escaped(text string) string {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" .,:/-_·…", r):
 			b.WriteRune(r)
-		case schema.Hidden(r):
+		case quote.Hidden(r):
 			b.WriteString("#65533;")
 		default:
 			fmt.Fprintf(&b, "#%d;", r)

@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 func TestKeys(t *testing.T) {
@@ -48,7 +49,7 @@ func TestKeys(t *testing.T) {
 		t.Run(fmt.Sprintf("%.20q", tc.written), func(t *testing.T) {
 			t.Parallel()
 			d := newDomain(t, nil)
-			key := quote(tc.written)
+			key := quoted(tc.written)
 			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+key+`,"value":1}`)
 			if tc.err != "" {
 				want := "Invalid input: key " + tc.err
@@ -61,7 +62,7 @@ func TestKeys(t *testing.T) {
 			}
 			testkit.Must(t, err)
 			list, err := run(t, d, 1, home, "Memory.List", `{}`)
-			if want := `{"keys":[` + quote(tc.stored) + `]}`; err != nil || list != want {
+			if want := `{"keys":[` + quoted(tc.stored) + `]}`; err != nil || list != want {
 				t.Errorf("list %s, %v, want %s", list, err, want)
 			}
 		})
@@ -76,7 +77,7 @@ func dots(segment, key string) string {
 	return fmt.Sprintf("must not have a segment %q: %q: keys are whole names, nothing is resolved", segment, key)
 }
 
-func quote(s string) string { return string(schema.AppendString(nil, s)) }
+func quoted(s string) string { return string(schema.AppendString(nil, s)) }
 
 // FuzzKey checks the rules of PROTOCOL 5 on any key, and that an accepted key is one key in every spelling.
 func FuzzKey(f *testing.F) {
@@ -88,9 +89,9 @@ func FuzzKey(f *testing.F) {
 			return
 		}
 		d := newDomain(t, nil)
-		_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":"pwenc:v1:"}`)
+		_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quoted(key)+`,"value":"pwenc:v1:"}`)
 		plain := strings.TrimPrefix(key, "/")
-		good := len(plain) <= 1024 && !strings.ContainsFunc(plain, schema.Hidden)
+		good := len(plain) <= 1024 && !strings.ContainsFunc(plain, quote.Hidden)
 		for _, segment := range strings.Split(plain, "/") {
 			good = good && segment != "" && segment != "." && segment != ".."
 		}
@@ -107,7 +108,7 @@ func FuzzKey(f *testing.F) {
 			t.Errorf("%q: %v", key, err)
 		default:
 			for _, spelling := range []string{plain, "/" + plain} {
-				if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quote(spelling)+`}`); err != nil || got != `"pwenc:v1:"` {
+				if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quoted(spelling)+`}`); err != nil || got != `"pwenc:v1:"` {
 					t.Errorf("%q: %s, %v", spelling, got, err)
 				}
 			}
@@ -123,14 +124,14 @@ func TestHiddenCharactersInKeys(t *testing.T) {
 			t.Parallel()
 			d := newDomain(t, nil)
 			key := "notes/a" + string(r) + "b"
-			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`)
+			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quoted(key)+`,"value":1}`)
 			domaintest.WantError(t, err, fault.InvalidInput,
 				fmt.Sprintf("Invalid input: key must not have the character %U, which is not visible or changes how the text around it is shown: leave it out", r))
-			domaintest.Apply(d, request(t, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`), []byte(`{"success":true}`)) // as a replay does
-			if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quote(key)+`}`); err != nil || got != "1" {
+			domaintest.Apply(d, request(t, 1, home, "Memory.Set", `{"key":`+quoted(key)+`,"value":1}`), []byte(`{"success":true}`)) // as a replay does
+			if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quoted(key)+`}`); err != nil || got != "1" {
 				t.Errorf("get: %s, %v", got, err)
 			}
-			if _, err := run(t, d, 1, home, "Memory.Delete", `{"key":`+quote(key)+`}`); err != nil {
+			if _, err := run(t, d, 1, home, "Memory.Delete", `{"key":`+quoted(key)+`}`); err != nil {
 				t.Errorf("delete: %v", err)
 			}
 		})

@@ -22,7 +22,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)
 	for _, key := range []string{"b", "a/2", "a/10", "a", "ab/1", "processes", `q"`} {
-		if _, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":0}`); err != nil {
+		if _, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quoted(key)+`,"value":0}`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,13 +97,13 @@ func listAll(t rapid.TB, d *memory.Domain, members string) (keys []string, pages
 		if len(page.Keys) == 0 || page.Next != page.Keys[len(page.Keys)-1] {
 			t.Fatalf("next %q after %q", page.Next, page.Keys)
 		}
-		cursor = `,"cursor":` + quote(page.Next)
+		cursor = `,"cursor":` + quoted(page.Next)
 	}
 }
 
 func store(t rapid.TB, d *memory.Domain, key, value string) {
 	t.Helper()
-	call := request(t, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":`+value+`}`)
+	call := request(t, 1, home, "Memory.Set", `{"key":`+quoted(key)+`,"value":`+value+`}`)
 	if _, err := d.Decide(call); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (m model) keys(origin, prefix string) string {
 	var keys []string
 	for at := range m {
 		if at[0] == origin && strings.HasPrefix(at[1], prefix) {
-			keys = append(keys, quote("/"+at[1]))
+			keys = append(keys, quoted("/"+at[1]))
 		}
 	}
 	slices.Sort(keys)

@@ -92,8 +92,8 @@ func (l *Ledger) exceeded(pid, of int64, resource string, quota, used, amount *b
 		above, asked = fmt.Sprintf(" of pid %d, which granted it,", of), fmt.Sprintf("pid %d asked", pid)
 	}
 	return fault.ResourceQuota.New(
-		`quota of %s%s exceeded: pid %d may hold %s, holds %s and %s for %s: release some, or allow more with "pwos cap grant %d --add --quota %s=%s"`,
-		resource, above, of, text(quota), held, asked, text(amount), of, resource, text(plus(used, amount))).With("resource", resource).With("pid", strconv.FormatInt(of, 10))
+		"quota of %s%s exceeded: pid %d may hold %s, holds %s and %s for %s: release some, or allow more with %s",
+		resource, above, of, text(quota), held, asked, text(amount), kernel.AddCommand(of, "--quota", resource+"="+string(text(plus(used, amount))))).With("resource", resource).With("pid", strconv.FormatInt(of, 10))
 }
 
 func (l *Ledger) decideRelease(call *kernel.Call, in *schema.AllocInput) (schema.ReleaseOutput, error) {

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"fmt"
 	"math/big"
 	"strconv"
 
@@ -86,7 +85,7 @@ func (l *Ledger) withoutToken(pid int64) error {
 	}
 	why := kernel.BeyondGrant(l.processes, pid)
 	if why == "" {
-		why = fmt.Sprintf(`grant it one with "pwos cap grant %d --add SYSCALL..."`, pid)
+		why = "grant it one with " + kernel.AddCommand(pid, "SYSCALL...")
 	}
 	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
 }

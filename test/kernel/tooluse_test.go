@@ -126,7 +126,7 @@ func TestCheckedNames(t *testing.T) {
 	}{
 		{pid, "Tool:claude/mcp/fs/read", true, ""},
 		{pid, "Tool:claude/Bash", false, "--add Tool:claude/Bash"},
-		{pid, "Tool:claude", false, "is not a valid name"},
+		{pid, "Tool:claude", false, "tool must be letters, digits"},
 		{pid, "Host.ToolUse", false, "for some names only"},
 		{pid, "Call:mcp/fs/read", true, ""},
 		{pid, "Call:mcp/git/log", false, "--add Call:mcp/git/log"},

@@ -34,7 +34,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 		k.store(l)
 	}
 	k.Keeper = &oauth.Keeper{
-		Client: w.client(), Name: "mcp.docs", LogIn: "pwos mcp login docs", Secure: true,
+		Client: w.client(), Name: "mcp.docs", LogIn: strings.Fields("pwos mcp login docs"), Secure: true,
 		Load: func(context.Context) (string, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()

@@ -62,7 +62,7 @@ function Question({ question, named, go, say, again }) {
 		${question.binding && html`<p>The approval ${question.binding}.</p>`}
 		<p class="faint digest">SHA-256 <code>${question.digest}</code> · question <code>${question.id}</code></p>
 		<${Problem} error=${error} />
-		${question.kernel ? html`<p class="faint">It is decided at ${nameOf(question.kernel)}: <code>pwos approve ${plain(question.id)}</code> there, or in its console.</p>` : html`<div class="buttons">
+		${question.kernel ? html`<p class="faint">It is decided at ${nameOf(question.kernel)}: ${/^q-\d+$/.test(question.id) && html`<code>pwos approve ${question.id}</code> there, or `}in its console.</p>` : html`<div class="buttons">
 			<label>Approve <select value=${span} onChange=${(event) => setSpan(event.target.value)}>${SPANS.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select></label>
 			<label for=${field}>Reason</label><input id=${field} type="text" maxlength="1024" value=${why} placeholder="optional; the agent is told" onInput=${(event) => setWhy(event.target.value)} />
 			<span class="grow"></span>

@@ -247,7 +247,7 @@ func (b *bridge) unchanged(ctx context.Context) error {
 	}
 	if digest != pin {
 		name := strings.TrimPrefix(b.entry, "mcp/")
-		return fmt.Errorf(`%s has changed since it was accepted: "pwos mcp diff %s" shows that, and "pwos mcp accept %s" accepts it`, b.file, name, name)
+		return fmt.Errorf("%s has changed since it was accepted: %s shows that, and %s accepts it", b.file, Command("diff", name), Command("accept", name))
 	}
 	return nil
 }

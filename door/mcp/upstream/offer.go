@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsonschema"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Tool is a tool that a server offers, with the fields of a registration.
@@ -160,3 +161,6 @@ func Pinned(input schema.Value) string {
 	}
 	return in.(*pin).Executable
 }
+
+// Command returns a command about a server, such as "pwos mcp diff fs", for a message.
+func Command(verb, server string) string { return quote.Command("pwos", "mcp", verb, server) }

@@ -230,9 +230,9 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 	case session == nil:
 		return nil, &away{fmt.Sprintf(`the MCP server %s is away: %s; the call was not made, see "pwos mcp ls"`, server, why), true}
 	case offered == nil:
-		return nil, fmt.Errorf(`%s is suspended: the server does not offer it any more; "pwos mcp diff %s" shows that, and "pwos mcp accept %s" takes it away`, path, server, server)
+		return nil, fmt.Errorf("%s is suspended: the server does not offer it any more; %s shows that, and %s takes it away", path, Command("diff", server), Command("accept", server))
 	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != asked.Digest:
-		return nil, fmt.Errorf(`%s is suspended: the server has changed it since it was accepted; "pwos mcp diff %s" shows how, and "pwos mcp accept %s" accepts it`, path, server, server)
+		return nil, fmt.Errorf("%s is suspended: the server has changed it since it was accepted; %s shows how, and %s accepts it", path, Command("diff", server), Command("accept", server))
 	}
 	if params.Name = name; report != nil {
 		params.SetProgressToken(asked.CallID)
