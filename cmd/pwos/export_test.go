@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/promptware-os/pwos/client"
@@ -125,4 +126,13 @@ func MergedPages(limit int64, names []string, pages func(kernel string, since in
 		return nil
 	})
 	return read, missing, err
+}
+
+// Asks reports whether a program's output, which it processes byte by byte, asks the terminal something.
+func Asks(printed string) bool {
+	m := terminalModes{to: io.Discard}
+	for i := range len(printed) {
+		_, _ = m.Write([]byte{printed[i]})
+	}
+	return m.asked
 }

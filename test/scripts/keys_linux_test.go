@@ -303,3 +303,30 @@ func TestRunAtATerminalEscapes(t *testing.T) {
 	s.leave(t, 0)
 	p.pwos(t, "shutdown")
 }
+
+// The terminal's answers to a program that has ended, and what was pressed before them, do not reach the shell; what is pressed
+// after them does.
+func TestRunAtATerminalDrains(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	testkit.Must(t, os.Mkdir(p.Dir+"/work", 0o700))
+	s := sit(t, p, "run", "--tty", "--dir", "work", "--", "sh", "-c", `printf '\033[6n\033[c\033]11;?\007'`)
+	s.await(t, "\x1b[6n")
+	testkit.Eventually(t, "the program has ended, and pwos asks the terminal or has ended too", func() bool {
+		s.mu.Lock()
+		asked := strings.Contains(s.seen.String(), "\x1b[5n")
+		s.mu.Unlock()
+		var ended unix.Siginfo
+		err := unix.Waitid(unix.P_PID, s.cmd.Process.Pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		return asked || err == nil && ended.Signo != 0
+	})
+	s.press(t, "\x1b[12;40R\x1b[?62;22c\x1b]11;rgb:0000/0000/0000\x1b\\typed\x1b[0n")
+	_ = s.cmd.Wait()
+	s.press(t, "ls\n")
+	buf := make([]byte, 64)
+	if n, err := s.theirs.Read(buf); err != nil || string(buf[:n]) != "ls\n" {
+		t.Errorf("the shell reads %q, %v", buf[:n], err)
+	}
+	s.leave(t, 0)
+	p.pwos(t, "shutdown")
+}
