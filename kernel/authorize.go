@@ -172,11 +172,17 @@ func lacks(pid int64, token *Token, tick int64, what, pattern string, allows fun
 	case of != pid:
 		why = fmt.Sprintf("pid %d, which granted it, may not do so itself", of)
 	}
-	return refused(id, pid, what, why).WithFix("%s with %s", fix, AddCommand(of, pattern))
+	return refused(id, pid, what, why).WithFix("%s with %s", fix, AddCommand(token, of, tick, pattern))
 }
 
-// AddCommand returns the command that adds words of pwos cap grant to what a process was granted, for a fault's fix.
-func AddCommand(pid int64, words ...string) string {
+// AddCommand returns the command that adds words of pwos cap grant to what pid was granted, for a fault's fix. pid holds
+// token, or is one of its granters; what has expired needs new time.
+func AddCommand(token *Token, pid, tick int64, words ...string) string {
+	for t := token; t != nil; t = t.Granter {
+		if t.PID() == pid && t.Expired(tick) {
+			words = append(words, "--ttl", "1h")
+		}
+	}
 	return quote.Command(append([]string{"pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add"}, words...)...)
 }
 

@@ -32,11 +32,11 @@ func TestAuthorize(t *testing.T) {
 		{"not allowed", 7, until5, "Memory.Get", 5, `pid 7 may not call Memory.Get: allow it too with "pwos cap grant 7 --add Memory.Get"`},
 		{
 			"expired", 7, until5, "Memory.Set", 6,
-			`pid 7 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with "pwos cap grant 7 --add Memory.Set"`,
+			`pid 7 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with "pwos cap grant 7 --add Memory.Set --ttl 1h"`,
 		},
 		{
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
-			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get"`,
+			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get --ttl 1h"`,
 		},
 		{"never existed", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: no process ever had this pid: "pwos ps" lists the processes`},
 		{"never existed, everyone's", 9, nil, "Syscall.Ping", 0, ""},

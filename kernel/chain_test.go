@@ -63,7 +63,7 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"the granter's has expired", late, "Memory.Set",
-			`pid 2 may not call Memory.Set: the token of pid 1, which granted it, expired after tick 5, and it is tick 6: allow it again with "pwos cap grant 1 --add Memory.Set"`, 0,
+			`pid 2 may not call Memory.Set: the token of pid 1, which granted it, expired after tick 5, and it is tick 6: allow it again with "pwos cap grant 1 --add Memory.Set --ttl 1h"`, 0,
 			schema.Effective{AllowedSyscalls: []string{}, ResourceQuotas: map[string]float64{}, ExpiresAtTick: new(int64(5))},
 		},
 		{

@@ -123,10 +123,9 @@ func Pools(pools []string) string {
 }
 
 // Join adds a grant to an earlier one of the same granter (PROTOCOL 5): syscalls and hosts of both, the later quota
-// of a resource, and the earlier expiry if the later grant has none. A grant that has expired at tick is not added
-// to, unless the later one has an expiry that renews it. It changes neither; earlier may be nil.
-func Join(earlier, later *schema.TokenGrant, tick int64) *schema.TokenGrant {
-	if earlier == nil || (expired(earlier, tick) && later.ExpiresAtTick == nil) {
+// of a resource, and the earlier expiry if the later grant has none. It changes neither; earlier may be nil.
+func Join(earlier, later *schema.TokenGrant) *schema.TokenGrant {
+	if earlier == nil {
 		return later
 	}
 	joined := *later
@@ -165,7 +164,7 @@ func Beside(pid int64, held, added *schema.TokenGrant) schema.Token {
 	if agent.GrantedBy == Operator {
 		operator, agent = agent, operator
 	}
-	sum := *Join(operator, agent, 0)
+	sum := *Join(operator, agent)
 	sum.ExpiresAtTick = nil
 	if operator.ExpiresAtTick != nil && agent.ExpiresAtTick != nil {
 		last := max(*operator.ExpiresAtTick, *agent.ExpiresAtTick)

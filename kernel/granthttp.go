@@ -44,7 +44,7 @@ func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 	for i := range t.grantCount() {
 		g := t.grant(i)
 		switch {
-		case g.HTTP == nil || expired(g, tick):
+		case g.HTTP == nil || Expired(g, tick):
 		case g.GrantedBy == Operator:
 			list = append(list, *g.HTTP)
 		case t.Granter != nil:
@@ -70,7 +70,7 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 		pid = t.PID()
 		granter := int64(Operator)
 		for i := range t.grantCount() {
-			if g := t.grant(i); !expired(g, tick) && fits(g) {
+			if g := t.grant(i); !Expired(g, tick) && fits(g) {
 				granter = g.GrantedBy
 			}
 		}
@@ -85,7 +85,7 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 // NoHost is the fault of a process that may fetch nothing.
 func NoHost(pid int64, token *Token, tick int64) *fault.Fault {
 	of := token.HostLacking(pid, tick, func(g *schema.HTTPGrant) bool { return len(g.Hosts) > 0 })
-	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix("allow one with %s", AddCommand(of, "Http.Fetch", "--host", "HOST"))
+	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix("allow one with %s", AddCommand(token, of, tick, "Http.Fetch", "--host", "HOST"))
 }
 
 // sumHTTP merges several grants into one, for display.

@@ -42,15 +42,15 @@ func (t *Token) grant(i int) *schema.TokenGrant {
 	return &t.Granted.Grants[i]
 }
 
-// expired reports whether a grant has expired at tick (CAP 2: tick > expires_at_tick).
-func expired(g *schema.TokenGrant, tick int64) bool {
+// Expired reports whether a grant has expired at tick (CAP 2: tick > expires_at_tick).
+func Expired(g *schema.TokenGrant, tick int64) bool {
 	return g.ExpiresAtTick != nil && tick > *g.ExpiresAtTick
 }
 
 // Expired reports whether all grants of the token have expired at tick. It does not look at the granters.
 func (t *Token) Expired(tick int64) bool {
 	for i := range t.grantCount() {
-		if !expired(t.grant(i), tick) {
+		if !Expired(t.grant(i), tick) {
 			return false
 		}
 	}
@@ -69,7 +69,7 @@ func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*
 		var grant *schema.TokenGrant
 		for i := range t.grantCount() {
 			g := t.grant(i)
-			if expired(g, tick) || !allows(g) {
+			if Expired(g, tick) || !allows(g) {
 				continue
 			}
 			if g.GrantedBy == Operator {
@@ -123,7 +123,7 @@ func (t *Token) Quota(resource string, tick int64) float64 {
 	most := math.Inf(1)
 	for ; t != nil; t = t.Granter {
 		g := t.QuotaGrant(resource)
-		if g == nil || expired(g, tick) {
+		if g == nil || Expired(g, tick) {
 			return 0
 		}
 		if most = min(most, g.ResourceQuotas[resource]); g.GrantedBy == Operator {
@@ -149,7 +149,7 @@ func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Toke
 	for {
 		var granter int64
 		for i := range t.grantCount() {
-			if g := t.grant(i); !expired(g, tick) && allows(g) {
+			if g := t.grant(i); !Expired(g, tick) && allows(g) {
 				granter = g.GrantedBy
 			}
 		}
@@ -223,7 +223,7 @@ func (t *Token) Effective(tick int64) schema.Effective {
 	for i := range t.grantCount() {
 		g := t.grant(i)
 		switch {
-		case expired(g, tick):
+		case Expired(g, tick):
 			continue
 		case g.GrantedBy == Operator:
 			e.AllowedSyscalls = append(e.AllowedSyscalls, g.AllowedSyscalls...)
@@ -250,8 +250,6 @@ func (t *Token) Ineffective(tick int64) string {
 		return ""
 	case len(t.Granted.AllowedSyscalls) == 0 && len(t.Granted.ResourceQuotas) == 0 && t.Granted.HTTP == nil:
 		return "" // the grant is empty, as requested
-	case t.Expired(tick):
-		return "it has expired already"
 	}
 	return "its granter may do nothing of it itself"
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,6 +114,7 @@ type grantFlags struct {
 	budget []string
 	in     schema.GrantInput
 	add    bool
+	ttl    time.Duration
 	http   httpFlags
 }
 
@@ -129,8 +131,8 @@ printed.
 
 --add keeps the present grant and adds to it, in one step: syscalls and hosts are added, a
 quota replaces the one for the same resource, and the expiry stays unless another is
-given. A grant that has expired can only be added to with a new --expires-at-tick. What
-the operator adds to a grant is not limited by what the original granter may do.
+given. A grant that has expired can only be added to with a new --ttl or --expires-at-tick;
+without --add, a grant without them never expires. What the operator adds to a grant is not limited by what the original granter may do.
 
 A quota bounds what is held at once: released units can be
 held again. A budget bounds the total use: what the process and its descendants
@@ -141,7 +143,7 @@ granter holds, 4 no such process.`,
 		Example: `  pwos cap grant 7 Memory.Get Memory.Set
   pwos cap grant 7 SYS_ALLOC SYS_RELEASE --quota gpu=2 --quota tokens=1000 --expires-at-tick 3600
   pwos cap grant 7 Http.Fetch --host api.example.com --host '*.example.org'
-  pwos cap grant 7 --add 'Ipc.*'
+  pwos cap grant 7 --add 'Ipc.*' --ttl 1h
   pwos cap grant 7 --add --budget calls=1000`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,12 +151,13 @@ granter holds, 4 no such process.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.grant(cmd.Context(), in)
+			return a.grant(cmd.Context(), in, f.ttl)
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
+	cmd.Flags().DurationVar(&f.ttl, "ttl", 0, "how long the grant is valid, in ticks of a second, such as 5m (default: it does not expire)")
 	f.http.add(cmd)
 	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant is valid (default: it does not expire)")
 	return cmd
@@ -179,14 +182,28 @@ func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 	if in.Budget, err = budgetOf(f.budget); err != nil {
 		return nil, err
 	}
-	nothing := in.Budget == nil && in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
+	switch {
+	case f.ttl != 0 && f.ttl < time.Second:
+		return nil, fmt.Errorf("--ttl must be at least 1s, not %v", f.ttl)
+	case f.ttl != 0 && in.ExpiresAtTick != nil:
+		return nil, errors.New("--ttl and --expires-at-tick both say when it expires: give one")
+	}
+	nothing := f.ttl == 0 && in.Budget == nil && in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
 	}
 	return in, nil
 }
 
-func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
+func (a *app) grant(ctx context.Context, in *schema.GrantInput, ttl time.Duration) error {
+	if ttl != 0 {
+		if err := a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) (err error) {
+			in.ExpiresAtTick, err = lastTick(ctx, c, ttl)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	return a.show(ctx, schema.CapabilityGrant.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {

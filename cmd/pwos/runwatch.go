@@ -127,14 +127,23 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 		}
 	}
 	if j.ttl > 0 {
-		clock, err := invokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
+		last, err := lastTick(ctx, c, j.ttl)
 		if err != nil {
 			return nil, err
 		}
-		last := clock.Tick + ticksOf(j.ttl)
-		grant.ExpiresAtTick = &last
+		grant.ExpiresAtTick = last
 	}
 	return grant, nil
+}
+
+// lastTick returns the last tick of a grant that is valid for a time from now.
+func lastTick(ctx context.Context, c *client.Client, ttl time.Duration) (*int64, error) {
+	clock, err := invokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
+	if err != nil {
+		return nil, err
+	}
+	last := clock.Tick + ticksOf(ttl)
+	return &last, nil
 }
 
 // everything returns the grant of --learn for a kernel with these syscalls: all except those that open secrets, which

@@ -120,7 +120,7 @@ func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *
 			one := r.granted(pid, grant)
 			return enough(&one)
 		})
-		return "allow it too with " + kernel.AddCommand(of, append([]string{"Http.Fetch"}, flags...)...)
+		return "allow it too with " + kernel.AddCommand(token, of, tick, append([]string{"Http.Fetch"}, flags...)...)
 	}
 	return *all, nil
 }

@@ -34,16 +34,8 @@ func TestAdd(t *testing.T) {
 			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":5}`,
 		},
 		{
-			"to what has expired", `"allowed_syscalls":["Memory.Get"],"expires_at_tick":9`, `"allowed_syscalls":["Memory.Set"]`, 10,
-			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Set"],"resource_quotas":{},"expires_at_tick":null}`,
-		},
-		{
 			"renews", `"allowed_syscalls":["Memory.Get"],"expires_at_tick":9`, `"allowed_syscalls":[],"expires_at_tick":20`, 10,
 			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":20}`,
-		},
-		{
-			"expires before it is made", `"allowed_syscalls":["Memory.Get"]`, `"allowed_syscalls":["Memory.Set"],"expires_at_tick":5`, 6,
-			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":5,"warning":"no part of this grant is effective: it has expired already"}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,15 +103,35 @@ func TestAddToAnothers(t *testing.T) {
 		"pid 1 may not add to what pid 2 granted pid 3: only that process and the operator may; mode replace takes its place")
 }
 
-// TestGrantWarns: a grant that has no effect now succeeds, and its reply says so.
-func TestGrantWarns(t *testing.T) {
+// TestExpiredGrants: no grant is made that has expired already, and adding to one that has expired does not make it eternal.
+func TestExpiredGrants(t *testing.T) {
 	t.Parallel()
+	const (
+		passed   = "Invalid input: expires_at_tick must not have passed: it is tick 10"
+		required = "Invalid input: expires_at_tick is required: what is added to has expired, and would never expire again: give it (--ttl 1h, --expires-at-tick), or replace the grant"
+	)
 	r := newRegistry()
-	must(t, r, caller{tick: 3}, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"],"expires_at_tick":2}`,
-		`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":2,"warning":"no part of this grant is effective: it has expired already"}`)
-	if r.Publish(); r.Token(2) == nil || r.Token(2).Granted.GrantedBy != 0 {
-		t.Error("a grant with a warning was not applied")
+	must(t, r, operator, "Capability.Grant", `{"pid":1,"allowed_syscalls":["*"]}`, shown(0, `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{}}`))
+	late := caller{tick: 10}
+	for _, mode := range []string{"add", "replace"} {
+		refused(t, r, late, "Capability.Grant", `{"pid":1,"mode":"`+mode+`","allowed_syscalls":["Memory.Get"],"expires_at_tick":9}`, fault.InvalidInput, passed)
 	}
+	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"],"expires_at_tick":9}`,
+		shown(1, `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":9}`))
+	agent := linked(r, 1)
+	agent.tick = 10
+	for _, from := range []caller{late, agent} {
+		for _, given := range []string{"", `,"expires_at_tick":null`} {
+			refused(t, r, from, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Memory.Set"]`+given+`}`, fault.InvalidInput, required)
+		}
+	}
+	must(t, r, late, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Memory.Set"],"expires_at_tick":20}`,
+		`{"pid":2,"granted_by":1,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":20,"grants":[`+
+			`{"granted_by":0,"allowed_syscalls":["Memory.Set"],"resource_quotas":{},"expires_at_tick":20},`+
+			`{"granted_by":1,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":9}]}`)
+	agent.tick, agent.pid = 10, 1
+	refused(t, r, agent, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Memory.Set"]}`, fault.InvalidInput, required) // its own part has expired
+	must(t, r, late, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Set"]}`, shown(0, `{"pid":2,"allowed_syscalls":["Memory.Set"],"resource_quotas":{}}`))
 }
 
 // TestOldJournal: in a journal without granters, the caller is the granter, and the parent that of a new process.

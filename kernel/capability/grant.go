@@ -22,6 +22,9 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (schema.Grant
 	if err := r.authority(call, "grant to", in.PID); err != nil {
 		return schema.GrantOutput{}, err
 	}
+	if last := grant.ExpiresAtTick; last != nil && *last < call.Tick {
+		return schema.GrantOutput{}, kernel.Invalid("expires_at_tick", "must not have passed: it is tick %d", call.Tick)
+	}
 	out := schema.GrantOutput{Token: schema.Token{PID: in.PID, TokenGrant: *grant}}
 	if in.Adds() {
 		if out.Token, err = r.added(in.PID, grant, call.Tick); err != nil {
@@ -69,7 +72,11 @@ func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schem
 			other = g
 		}
 	}
-	joined := kernel.Join(own, grant, tick)
+	if grant.ExpiresAtTick == nil && (held.Expired(tick) || own != nil && kernel.Expired(own, tick)) {
+		return alone, kernel.Invalid("expires_at_tick", "is required: what is added to has expired, and would never expire again").
+			WithFix("give it (--ttl 1h, --expires-at-tick), or replace the grant")
+	}
+	joined := kernel.Join(own, grant)
 	if other == nil {
 		return schema.Token{PID: pid, TokenGrant: *joined}, nil
 	}

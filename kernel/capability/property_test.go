@@ -96,8 +96,9 @@ func (m *machine) grantDefault(r *rapid.T) {
 func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 	lives := m.procs[want.PID].State != "TERMINATED"
 	may := from.pid == kernel.Operator || below(m.procs, want.PID, from.pid)
+	passed := want.ExpiresAtTick != nil && *want.ExpiresAtTick < m.tick
 	if err == nil {
-		if !lives || !may {
+		if !lives || !may || passed {
 			r.Fatalf("%d granted %v", from.pid, want)
 		}
 		if from.token != nil {
@@ -110,7 +111,7 @@ func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 		m.model[want.PID] = canonical(want)
 		return
 	}
-	if lives && may && (from.token == nil || contains(from.may(), want)) {
+	if lives && may && !passed && (from.token == nil || contains(from.may(), want)) {
 		r.Fatalf("%d could not grant %v: %v", from.pid, want, err)
 	}
 }

@@ -38,7 +38,7 @@ func (d *Domain) connect(call *kernel.Call, in *schema.NetConnectInput) (*schema
 	}
 	if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
 		return nil, fault.NetForbidden.New("pid %d may not connect to %s", call.PID, place(in)).
-			WithFix("allow it too with %s", kernel.AddCommand(d.lacking(call, in), "Http.Fetch", "--host", pattern(in)))
+			WithFix("allow it too with %s", kernel.AddCommand(call.Token, d.lacking(call, in), call.Tick, "Http.Fetch", "--host", pattern(in)))
 	}
 	return in, nil
 }
@@ -47,7 +47,7 @@ func request(call *kernel.Call, in *schema.NetRequestInput) (*schema.NetRequestI
 	switch {
 	case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
 		return nil, fault.UpstreamForbidden.New("pid %d may not use the upstream %s", call.PID, in.Upstream).
-			WithFix("allow it too with %s", kernel.AddCommand(call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), "Upstream:"+in.Upstream))
+			WithFix("allow it too with %s", kernel.AddCommand(call.Token, call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), call.Tick, "Upstream:"+in.Upstream))
 	case in.Refused != "":
 		return nil, fault.UpstreamForbidden.New("pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
 	}

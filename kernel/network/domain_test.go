@@ -41,14 +41,14 @@ func TestDecide(t *testing.T) {
 		{"host and port", token(nil), &schema.NetConnectInput{Host: "b.test", Port: 7000}, ""},
 		{"last tick", token(new(int64(5))), &schema.NetConnectInput{Host: "a.test", Port: 443}, ""},
 		{"no token", nil, &schema.NetConnectInput{Host: "a.test", Port: 443}, `pid 7 may not connect to a.test:443: allow it too with "pwos cap grant 7 --add Http.Fetch --host a.test"`},
-		{"expired", token(new(int64(4))), &schema.NetConnectInput{Host: "a.test", Port: 80}, `pid 7 may not connect to a.test:80: allow it too with "pwos cap grant 7 --add Http.Fetch --host a.test"`},
+		{"expired", token(new(int64(4))), &schema.NetConnectInput{Host: "a.test", Port: 80}, `pid 7 may not connect to a.test:80: allow it too with "pwos cap grant 7 --add Http.Fetch --host a.test --ttl 1h"`},
 		{"other port", token(nil), &schema.NetConnectInput{Host: "b.test", Port: 7001}, `pid 7 may not connect to b.test:7001: allow it too with "pwos cap grant 7 --add Http.Fetch --host b.test:7001"`},
 		{"an address", token(nil), &schema.NetConnectInput{Host: "::1", Port: 443}, `pid 7 may not connect to [::1]:443: allow it too with "pwos cap grant 7 --add Http.Fetch --host '[::1]'"`},
 		{"a name", token(nil), &schema.NetConnectInput{Host: "c.test"}, `pid 7 may not connect to c.test: allow it too with "pwos cap grant 7 --add Http.Fetch --host c.test"`},
 		{"refused all the same", token(nil), &schema.NetConnectInput{Host: "a.test", Port: 443, Refused: "it asked for b.test"}, "pid 7 may not connect to a.test:443: it asked for b.test"},
 		{"upstream", token(nil), &schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"}, ""},
 		{"other upstream", token(nil), &schema.NetRequestInput{Upstream: "b", Method: "GET", Path: "/"}, `pid 7 may not use the upstream b: allow it too with "pwos cap grant 7 --add Upstream:b"`},
-		{"expired upstream", token(new(int64(4))), &schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"}, `pid 7 may not use the upstream a: allow it too with "pwos cap grant 7 --add Upstream:a"`},
+		{"expired upstream", token(new(int64(4))), &schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"}, `pid 7 may not use the upstream a: allow it too with "pwos cap grant 7 --add Upstream:a --ttl 1h"`},
 		{"other request", token(nil), &schema.NetRequestInput{Upstream: "a", Method: "PUT", Path: "/x", Refused: "it is not listed"}, "pid 7 may not send PUT /x to the upstream a: it is not listed"},
 	}
 	for _, tt := range tests {

@@ -68,7 +68,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
 		return nil, fault.CapabilityDenied.New("pid %d cannot spawn: it has no token to give from", call.PID).
-			WithFix("allow it to with %s", kernel.AddCommand(call.PID, "SYS_SPAWN"))
+			WithFix("allow it to with %s", kernel.AddCommand(nil, call.PID, 0, "SYS_SPAWN"))
 	}
 	if asked == nil {
 		grant := kernel.DefaultGrant(child, d.pools)

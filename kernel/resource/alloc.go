@@ -93,7 +93,7 @@ func (l *Ledger) exceeded(pid, of int64, resource string, quota, used, amount *b
 	}
 	return fault.ResourceQuota.New(
 		"quota of %s%s exceeded: pid %d may hold %s, holds %s and %s for %s: release some, or allow more with %s",
-		resource, above, of, text(quota), held, asked, text(amount), kernel.AddCommand(of, "--quota", resource+"="+string(text(plus(used, amount))))).With("resource", resource).With("pid", strconv.FormatInt(of, 10))
+		resource, above, of, text(quota), held, asked, text(amount), kernel.AddCommand(nil, of, 0, "--quota", resource+"="+string(text(plus(used, amount))))).With("resource", resource).With("pid", strconv.FormatInt(of, 10))
 }
 
 func (l *Ledger) decideRelease(call *kernel.Call, in *schema.AllocInput) (schema.ReleaseOutput, error) {

@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: allow it too with \"pwos cap grant 4 --add Syscall.Alloc\"`)},
 		{
 			`{"pid":3,"syscall":"Memory.Set"}`,
-			no(`pid 3 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with \"pwos cap grant 3 --add Memory.Set\"`),
+			no(`pid 3 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with \"pwos cap grant 3 --add Memory.Set --ttl 1h\"`),
 		},
 
 		{`{"pid":1,"syscall":"Syscall.Alloc"}`, allowed},

@@ -85,7 +85,7 @@ func (l *Ledger) withoutToken(pid int64) error {
 	}
 	why := kernel.BeyondGrant(l.processes, pid)
 	if why == "" {
-		why = "grant it one with " + kernel.AddCommand(pid, "SYSCALL...")
+		why = "grant it one with " + kernel.AddCommand(nil, pid, 0, "SYSCALL...")
 	}
 	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
 }

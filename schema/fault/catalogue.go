@@ -76,7 +76,7 @@ var entries = map[ID]Entry{
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
-	CapabilityExpired:      {Kind: Forbidden, Meaning: "The caller's token, or its granter's, has expired.", Fix: "Grant it again."},
+	CapabilityExpired:      {Kind: Forbidden, Meaning: "The caller's token, or its granter's, has expired.", Fix: "Grant it again, with new time: pwos cap grant PID --add SYSCALL --ttl 1h."},
 	CapabilityOperatorOnly: {Kind: Forbidden, Meaning: "Only the operator may do this.", Fix: "Ask the operator."},
 	CapabilityNotYours:     {Kind: Forbidden, Meaning: "The call is about a process that the caller has no authority over.", Fix: "Name yourself or a descendant."},
 	CapabilityTooMuch:      {Kind: Forbidden, Meaning: "More would be given than the giver holds itself.", Fix: "Give less, or have the granter's token extended."},

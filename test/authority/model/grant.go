@@ -87,9 +87,9 @@ func (g *Grant) canonical() *Grant {
 	return &c
 }
 
-// with returns the grant after the same granter has added another grant at tick (PROTOCOL 5).
-func (g *Grant) with(more *Grant, tick int64) *Grant {
-	if g == nil || (g.Expired(tick) && more.Expires == nil) {
+// with returns the grant after the same granter has added another grant (PROTOCOL 5).
+func (g *Grant) with(more *Grant) *Grant {
+	if g == nil {
 		return more
 	}
 	sum := &Grant{By: more.By, Allowed: slices.Concat(g.Allowed, more.Allowed), Quotas: map[string]Tenths{}, Expires: more.Expires}

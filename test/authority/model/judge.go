@@ -171,9 +171,13 @@ func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 	v.deny(target == nil, 404)
 	v.deny(target != nil && target.Exit != nil, 409)
 	v.deny(v.Who != Operator && !m.Below(pid, v.Who), 403)
+	v.deny(g.Expired(m.Tick), 422)
 	g.By = v.Who
 	made := Token{g.canonical()}
 	if add {
+		held := m.Token(pid)
+		own := held.by(v.Who)
+		v.deny(g.Expires == nil && len(held) > 0 && (held.Expired(m.Tick) || own != nil && own.Expired(m.Tick)), 422)
 		made = m.added(v, pid, g)
 	}
 	checked := *g
@@ -212,7 +216,7 @@ func (m *Model) holdsAny(pid int64) bool {
 // grants: the operator's and one agent's.
 func (m *Model) added(v *Verdict, pid int64, g *Grant) Token {
 	before, made := m.Token(pid), Token{}
-	joined := before.by(g.By).with(g.canonical(), m.Tick)
+	joined := before.by(g.By).with(g.canonical())
 	for _, other := range before {
 		if other.By == g.By {
 			continue
