@@ -67,20 +67,24 @@ func (p *pipes) Close() error {
 
 // ends are the descriptors of a program that is about to start.
 type ends struct {
-	conn  Conn
-	log   *os.File   // read from the program's standard error
-	files []*os.File // the program's, by number
-	extra []*os.File // to be closed with them
+	conn   Conn
+	log    *os.File   // read from the program's standard error
+	outlet *outlet    // where the program's caller reads it
+	files  []*os.File // the program's, by number
+	extra  []*os.File // to be closed with them
 }
 
 // openEnds opens the descriptors of a command's program.
-func openEnds(c Command) (e *ends, err error) {
+func (h *Host) openEnds(c Command) (e *ends, err error) {
 	e = &ends{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.closeAll())
 		}
 	}()
+	if e.outlet, err = h.openOutlet(c.Stderr); err != nil {
+		return e, err
+	}
 	logEnd, err := e.pipe(&e.log)
 	if err != nil {
 		return e, err
@@ -151,6 +155,9 @@ func (e *ends) closeAll() error {
 	}
 	if e.conn != nil {
 		err = errors.Join(err, e.conn.Close())
+	}
+	if e.outlet != nil {
+		e.outlet.deliver() // nothing
 	}
 	return err
 }

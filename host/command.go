@@ -110,7 +110,10 @@ type Command struct {
 	Channel Channel // "" means stdio, or fd3 with a TTY
 	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
 	// means none. It must not be a controlling terminal yet. With it there is no log. Linux only.
-	TTY     string
+	TTY string
+	// Stderr is the path of a FIFO that gets what the program writes to standard error, besides the log; "" means none. The program
+	// waits for its reader.
+	Stderr  string
 	Limits  Limits
 	Sandbox Mode // "" means default
 	Net     Net  // "" means that of the mode
@@ -205,6 +208,8 @@ func (c Command) wrong() string {
 		return fmt.Sprintf("channel %q is not one of stdio, fd3", c.Channel)
 	case c.TTY != "" && c.Channel != ChannelFD3:
 		return "with a terminal the channel is fd3"
+	case c.TTY != "" && c.Stderr != "":
+		return "with a terminal, standard error is the terminal"
 	case c.Sandbox != SandboxDefault && c.Sandbox != SandboxStrict && c.Sandbox != SandboxOff:
 		return fmt.Sprintf("sandbox %q is not one of default, strict, off", c.Sandbox)
 	case c.Net != NetNone && c.Net != NetKernel && c.Net != NetOpen:

@@ -40,8 +40,9 @@ type Host struct {
 	closed    bool
 	sequence  uint64
 	agents    map[mark]*Process
-	claims    map[string]*Process // by the name of a socket that was connected for a program: see claimed
-	guardPipe *os.File            // the guard has the other end
+	claims    map[string]*Process      // by the name of a socket that was connected for a program: see claimed
+	outlets   map[string]chan struct{} // for each FIFO of a caller, outlet.over of the latest program
+	guardPipe *os.File                 // the guard has the other end
 }
 
 // New opens a host. It first kills the programs that an earlier host of the same instance left running. The error wraps
@@ -70,7 +71,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		own: own, means: *o.Means, user: o.User, homes: homes(o.User), forks: newForks(), search: &census{}, closing: make(chan struct{}),
-		agents: map[mark]*Process{}, claims: map[string]*Process{},
+		agents: map[mark]*Process{}, claims: map[string]*Process{}, outlets: map[string]chan struct{}{},
 	}
 	w, err := h.startGuard()
 	if err != nil {
@@ -159,6 +160,17 @@ func (h *Host) leave(p *Process) {
 	}
 	h.mu.Unlock()
 	h.workers.Done()
+}
+
+// work runs f on a goroutine that Close waits for. It reports false if the host is closed.
+func (h *Host) work(f func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.workers.Go(f)
+	return true
 }
 
 // works reports whether an agent has that working directory. h.mu is locked.

@@ -1,12 +1,16 @@
 package host_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -70,12 +74,21 @@ func TestLogFlood(t *testing.T) {
 	if len(files) != 3 {
 		t.Fatalf("%d files", len(files))
 	}
-	for i, text := range files {
-		if len(text) > 10_000 || i > 0 && len(text) < 9_000 || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(text, "\n") {
-			t.Errorf("file %d: %d bytes, from %.10q", i, len(text), text)
+	whole, next := "", int64(-1)
+	for i, text := range slices.Backward(files) {
+		start, head, err := outlog.Header(strings.NewReader(text))
+		output := text[head:]
+		if err != nil || start == 0 || next >= 0 && start != next {
+			t.Errorf("file %d begins at byte %d, want %d (%v)", i, start, next, err)
 		}
+		if len(text) > 10_000 || i > 0 && len(text) < 9_000 || !strings.HasPrefix(output, "line ") || !strings.HasSuffix(text, "\n") {
+			t.Errorf("file %d: %d bytes, from %.10q", i, len(text), output)
+		}
+		whole, next = whole+output, start+int64(len(output))
 	}
-	whole := files[2] + files[1] + files[0]
+	if total := int64(len("line 0\n")*10 + len("line 10\n")*90 + len("line 100\n")*900 + len("line 1000\n")*9000 + len("line 10000\n")*10000); next != total {
+		t.Errorf("the log ends at byte %d of %d", next, total)
+	}
 	lines := strings.Split(strings.TrimSpace(whole), "\n")
 	for i, line := range lines {
 		if line != "line "+itoa(20000-len(lines)+i) {
@@ -109,6 +122,40 @@ func TestLogFails(t *testing.T) {
 	}
 	if n := p.LogDropped(); n < 990_000 || n > 1_000_000 {
 		t.Errorf("%d bytes were dropped", n)
+	}
+}
+
+// TestLogMissing: when the log can be written again, it says how much is missing, between two lines.
+func TestLogMissing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "logs")
+	testkit.Must(t, os.Mkdir(dir, 0o700))
+	c := shell(t, `printf 'first\nhal' >&2; echo 1; read x; printf 'f\nlost\n%s\npart' "$(head -c 500 /dev/zero | tr '\0' x)" >&2; echo 2; read x; printf 'ly\nlast\n' >&2`)
+	c.Log = host.LogOptions{Path: filepath.Join(dir, "log"), MaxBytes: 400}
+	p := start(t, open(t), c)
+	readLine(t, p, "1")
+	testkit.Must(t, os.Rename(dir, dir+".away")) // the next file cannot be made
+	_, err := io.WriteString(p.Conn(), "\n")
+	testkit.Must(t, err)
+	readLine(t, p, "2")
+	testkit.Eventually(t, "drop", func() bool { return p.LogDropped() > 500 })
+	testkit.Must(t, os.Rename(dir+".away", dir))
+	_, err = io.WriteString(p.Conn(), "\n")
+	testkit.Must(t, err)
+	wait(t, p)
+	files := read(t, c.Log.Path)
+	whole := ""
+	for _, text := range slices.Backward(files) {
+		_, head, err := outlog.Header(strings.NewReader(text))
+		testkit.Must(t, err)
+		whole += text[head:]
+	}
+	n := p.LogDropped()
+	if want := "first\nhalf\nlost\n" + string(outlog.Missing(n, syscall.ENOENT)) + "last\n"; whole != want {
+		t.Errorf("got %q, want %q", whole, want)
+	}
+	if want := int64(len("\npart") + 500 + len("ly\n")); n != want {
+		t.Errorf("%d bytes were dropped, want %d", n, want)
 	}
 }
 

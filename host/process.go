@@ -30,6 +30,7 @@ type Process struct {
 	conn    Conn
 	log     *logger
 	stderr  *os.File // source of the log
+	outlet  *outlet
 	mark    mark
 	watched *watched
 	started time.Time
@@ -79,10 +80,13 @@ func (p *Process) Sandbox() string { return p.level }
 // Channel returns the channel of the program to the kernel.
 func (p *Process) Channel() Channel { return p.command.Channel }
 
-// Note adds a line to the program's log. It may be called after the end.
-func (p *Process) Note(line string) { p.log.note(line) }
+// Note adds a line to the program's standard error as its log and its caller see it. It may be called after the end.
+func (p *Process) Note(line string) {
+	p.log.note(line)
+	p.outlet.note(line)
+}
 
-// LogDropped returns the number of bytes of standard error that could not be written to the log.
+// LogDropped returns the number of bytes of standard error that could not be written to the log, whether the log says so or not.
 func (p *Process) LogDropped() int64 { return p.log.dropped.Load() }
 
 // Done returns a channel that is closed when no process of the agent is left: its first process has ended, and all others
@@ -214,6 +218,7 @@ func (p *Process) run(logged <-chan struct{}) {
 	p.EndAt(time.Time{})
 	// No process of the agent is left that could write. Processes of others that have standard error open are not waited for.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(lastWords))
+	p.outlet.end()
 	<-logged
 	p.exit = exitOf(status, &usage, why, p.command.Limits)
 	p.exit.Ran, p.exit.Left = ran, left

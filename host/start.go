@@ -24,12 +24,12 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	if err != nil {
 		return nil, err
 	}
-	e, err := openEnds(p.command)
+	e, err := h.openEnds(p.command)
 	if err != nil {
 		p.log.close()
 		return nil, p.failed("fork", class(err))
 	}
-	p.conn, p.stderr = e.conn, e.log
+	p.conn, p.stderr, p.outlet = e.conn, e.log, e.outlet
 	status, hand, err := h.fork(p, e)
 	if err != nil {
 		p.log.close()
@@ -38,11 +38,12 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	// With a copy of the program's ends, the host would not notice that the program closes them.
 	closeErr := e.closeTheirs()
 	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		p.log.drain(e.log)
+	h.workers.Go(func() {
+		p.log.drain(e.log, e.outlet)
 		closeFile(e.log)
-	}()
+		close(logged)
+		e.outlet.deliver()
+	})
 	go p.run(logged)
 	served := p.awaitHand(ctx, hand)
 	stage, err := hear(ctx, status)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
@@ -51,7 +50,7 @@ func LogOf(path string) (next func() (string, error), done func() error) {
 func OldLog(path string) (string, error) {
 	var b writer
 	l := &agentLog{path: path, out: &b}
-	if _, err := l.open(path + ".1"); err != nil && !os.IsNotExist(err) {
+	if err := l.oldest(); err != nil {
 		return "", err
 	}
 	err := l.copy()

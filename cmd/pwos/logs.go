@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -25,7 +26,10 @@ import (
 type agentLog struct {
 	path string
 	file *os.File // nil: no file is open
+	at   int64    // position in the log of what is read next
 	out  io.Writer
+
+	missed func(bytes int64) // is told of output that is gone from the log; nil: nobody is
 }
 
 // newAgentLog returns a follower of a process's log that writes to out. It escapes control characters if out is a terminal.
@@ -41,23 +45,72 @@ func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	return l, nil
 }
 
-// open opens the file at path. It reports whether the file exists.
-func (l *agentLog) open(path string) (bool, error) {
+// open opens the file at path, after its header, and returns the position in the log where it begins. It reports whether the file
+// exists.
+func (l *agentLog) open(path string) (start int64, found bool, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("open log: %w", err)
+		return 0, false, fmt.Errorf("open log: %w", err)
+	}
+	start, length, err := outlog.Header(file)
+	if err == nil {
+		_, err = file.Seek(length, io.SeekStart)
+	}
+	if err != nil {
+		return 0, false, errors.Join(fmt.Errorf("open log: %w", err), file.Close())
 	}
 	l.file = file
+	return start, true, nil
+}
+
+// next opens the file that continues the log: the current one, or the older one if the kernel has rotated the log twice. It reports
+// whether there is one.
+func (l *agentLog) next() (bool, error) {
+	start, found, err := l.open(l.path)
+	if err != nil || !found {
+		return false, err
+	}
+	if start > l.at {
+		if err := l.close(); err != nil {
+			return false, err
+		}
+		older, found, err := l.open(l.path + ".1")
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			return l.next()
+		}
+		start = older
+	}
+	l.goOn(start)
 	return true, nil
 }
 
-// copy writes the output since the last call. If the kernel has rotated the log, it continues with the new file.
+// oldest opens the older file, if there is one.
+func (l *agentLog) oldest() error {
+	start, found, err := l.open(l.path + ".1")
+	if found {
+		l.goOn(start)
+	}
+	return err
+}
+
+// goOn continues at a position in the log.
+func (l *agentLog) goOn(start int64) {
+	if gone := start - l.at; gone > 0 && l.missed != nil {
+		l.missed(gone)
+	}
+	l.at = start
+}
+
+// copy writes the output since the last call. If the kernel has rotated the log, it continues with the next file.
 func (l *agentLog) copy() error {
 	if l.file == nil {
-		if found, err := l.open(l.path); err != nil || !found {
+		if found, err := l.next(); err != nil || !found {
 			return err
 		}
 	}
@@ -67,7 +120,9 @@ func (l *agentLog) copy() error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.Copy(l.out, l.file); err != nil {
+		n, err := io.Copy(l.out, l.file)
+		l.at += n
+		if err != nil {
 			return fmt.Errorf("show log: %w", err)
 		}
 		if !moved {
@@ -76,7 +131,7 @@ func (l *agentLog) copy() error {
 		if err := l.close(); err != nil {
 			return err
 		}
-		if found, err := l.open(l.path); err != nil || !found {
+		if found, err := l.next(); err != nil || !found {
 			return err
 		}
 	}
@@ -110,9 +165,17 @@ func lastLines(text []byte, lines int64) []byte {
 	return text[begin:]
 }
 
-// moved reports whether the open file is the rotated one.
+// moved reports whether the open file is a rotated one. If the kernel has taken back a cut line, it goes back too.
 func (l *agentLog) moved() (bool, error) {
 	own, err := l.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("read log: %w", err)
+	}
+	here, err := l.file.Seek(0, io.SeekCurrent)
+	if back := here - own.Size(); err == nil && back > 0 {
+		_, err = l.file.Seek(-back, io.SeekCurrent)
+		l.at -= back
+	}
 	if err != nil {
 		return false, fmt.Errorf("read log: %w", err)
 	}
@@ -290,7 +353,9 @@ func newLogs(a *app) *cobra.Command {
 		Use:   "logs PID",
 		Short: "show what an agent wrote to standard error",
 		Long: `logs prints what an agent's program wrote to standard error. The kernel keeps the
-last one to two mebibytes, across restarts and after its end. --lines 20 prints the last 20
+last one to two mebibytes by whole lines, across restarts and after its end; logs says on
+stderr how much older output is gone. Where output could not be written to the log, a line of
+it says how much is missing. --lines 20 prints the last 20
 lines. --follow continues until the process has ended, or until interrupted.
 
 logs reads the files in the state directory, so PWOS_STATE_DIR must
@@ -336,7 +401,10 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 		if _, err := os.Stat(log.path); errors.Is(err, fs.ErrNotExist) {
 			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to the kernel's state directory", log.path)
 		}
-		if _, err := log.open(log.path + ".1"); err != nil { // copy continues with the current file
+		if lines == nil {
+			log.missed = func(bytes int64) { a.say("%d bytes of older output are gone: the log keeps one to two mebibytes", bytes) }
+		}
+		if err := log.oldest(); err != nil {
 			return err
 		}
 		if err := log.copyLast(lines); err != nil || !follow {

@@ -231,12 +231,20 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 		}
 	}
 	var t *terminal
-	if j.tty {
+	var out *agentOutput
+	switch {
+	case j.tty:
 		if t, err = newTerminal(a); err != nil {
 			return end, err
 		}
 		defer closeInto(&err, closer(t.detach))
 		j.input.TTY = &t.name
+	case !j.detach:
+		if out, err = newAgentOutput(c.Places().Dir, a.stderr); err != nil {
+			return end, err
+		}
+		defer closeInto(&err, closer(out.close))
+		j.input.Stderr = &out.path
 	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {
@@ -250,24 +258,21 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	if j.detach {
 		return end, a.announce(ctx, c, pid)
 	}
-	end, err = a.attend(ctx, c, pid, t)
+	end, err = a.attend(ctx, c, pid, t, out)
 	end.PID = pid
 	return end, err
 }
 
-// attend waits until an agent has ended. If it cannot, or if ctx ends first, it ends the agent and returns the cause.
-func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal) (end schema.Descriptor, err error) {
-	w := &watch{app: a, client: c, pid: pid}
+// attend waits until an agent has ended, and all that it wrote to t or out is shown. If it cannot, or if ctx ends first, it ends the
+// agent and returns the cause.
+func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal, out *agentOutput) (end schema.Descriptor, err error) {
+	w := &watch{app: a, client: c, pid: pid, out: out}
 	if t != nil {
 		if err := t.attach(); err != nil {
 			return end, w.takeDown(ctx, err)
 		}
 		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program gets SIGHUP before the kernel ends it
 	}
-	if w.log, err = newAgentLog(pid, a.stderr); err != nil {
-		return end, w.takeDown(ctx, err)
-	}
-	defer closeInto(&err, closer(w.log.close))
 	options, err := a.options()
 	if err != nil {
 		return end, w.takeDown(ctx, err)
@@ -281,6 +286,9 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	}
 	if t != nil {
 		t.finish()
+	}
+	if out != nil {
+		return end, out.rest(ctx)
 	}
 	return end, nil
 }
@@ -330,14 +338,19 @@ type watch struct {
 	app      *app
 	client   *client.Client
 	pid      int64
-	log      *agentLog
+	out      *agentOutput // nil: the agent has a terminal
 	life     *life
 	restarts int64 // number of restarts that were printed
 }
 
-// follow shows the agent's log until the agent has ended, and returns its last descriptor. If ctx ends first, it returns the cause.
+// follow waits until the agent has ended, and returns its last descriptor. If ctx ends first, or the output cannot be shown any more, it
+// returns the cause.
 func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 	pause := shortLook
+	var unshown <-chan struct{}
+	if w.out != nil {
+		unshown = w.out.done
+	}
 	for {
 		pause = w.life.pause(pause)
 		d, err := w.look(ctx)
@@ -347,19 +360,35 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 		case err != nil || view.Ended(&d):
 			return d, err
 		}
-		if err := w.log.wait(ctx, pause, w.life.news); err != nil {
-			return d, err
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-w.life.news:
+		case <-unshown:
+			timer.Stop()
+			return d, w.out.failure()
 		}
+		timer.Stop()
 	}
 }
 
-// look prints new output and restarts of the agent. It reads the log after the descriptor, so the output of an ended agent is complete.
+// await waits for a pause, and returns the cause if ctx ends first.
+func await(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look prints restarts of the agent.
 func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	d, err := describe(ctx, w.client, w.pid)
 	if err != nil {
-		return d, err
-	}
-	if err := w.log.copy(); err != nil {
 		return d, err
 	}
 	for _, then := range w.life.restarts() {
@@ -380,7 +409,7 @@ func (w *watch) restarted(d *schema.Descriptor) {
 }
 
 // takeDown ends the agent with its descendants, waits for their end, and returns cause. It shows their last output if
-// that can be read. If the kernel has ended, so have its agents, and takeDown does nothing.
+// that can be shown. If the kernel has ended, so have its agents, and takeDown does nothing.
 func (w *watch) takeDown(ctx context.Context, cause error) error {
 	if errors.Is(cause, fault.DaemonHungUp) {
 		return cause
@@ -394,12 +423,12 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 		if d, err = describe(ctx, w.client, w.pid); err == nil {
 			over = view.Ended(&d)
 		}
-		if w.log == nil {
-			continue
+		if err == nil && !over {
+			err = await(ctx, 10*shortLook)
 		}
-		if w.log.copy() != nil || !over && w.log.wait(ctx, 10*shortLook, nil) != nil {
-			w.log = nil // no longer read; cause already has the error
-		}
+	}
+	if w.out != nil {
+		_ = w.out.rest(ctx) // cause is what ends the verb
 	}
 	if err != nil {
 		w.app.say(`end pid %d: %v: it may still run; "pwos ps" tells, "pwos kill %d" tries again`, w.pid, err, w.pid)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -130,7 +131,9 @@ func said(log string) string {
 		if err != nil {
 			continue
 		}
-		_, _ = io.Copy(&t, io.LimitReader(file, 2*saidBytes))
+		if _, head, err := outlog.Header(file); err == nil {
+			_, _ = io.Copy(&t, io.NewSectionReader(file, head, 2*saidBytes))
+		}
 		_ = file.Close() // it was only read
 	}
 	return string(t.data)

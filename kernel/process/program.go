@@ -130,6 +130,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
+	if p.Stderr != nil && (!strings.HasPrefix(*p.Stderr, "/") || nul(*p.Stderr)) {
+		return kernel.Invalid("stderr", "must be an absolute path")
+	}
 	if p.Snapshot != nil && p.Cwd == nil {
 		return kernel.Invalid("snapshot", "is a copy of cwd: name the directory too")
 	}
@@ -141,6 +144,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.TTY != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name a terminal", call.PID).WithFix("only the operator may; leave out tty")
+	}
+	if p.Stderr != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name a file for standard error", call.PID).WithFix("only the operator may; leave out stderr")
 	}
 	if p.Secrets != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name secrets", call.PID).WithFix("only the operator may; leave out secrets")
@@ -174,6 +180,8 @@ func checkTerminal(p *schema.Program) *fault.Fault {
 		return kernel.Invalid("tty", "must be a pseudo-terminal such as /dev/pts/3")
 	case p.Channel != nil && *p.Channel != "fd3":
 		return kernel.Invalid("channel", "must be fd3 with a tty, which takes standard input and output")
+	case p.Stderr != nil:
+		return kernel.Invalid("stderr", "is the terminal with a tty")
 	case said(p.Restart, "never") != "never":
 		return kernel.Invalid("restart", "must be never with a tty, which is there for one run")
 	}
@@ -212,6 +220,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"snapshot", p.Snapshot != nil},
 		{"restart", p.Restart != nil},
 		{"tty", p.TTY != nil},
+		{"stderr", p.Stderr != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},
 		{"sandbox", p.Sandbox != nil},
