@@ -17,7 +17,7 @@ import (
 // The most effects that run at a time. Others wait for their turn.
 const (
 	maxEffectsEach = 16 // of one process, so that none takes all
-	maxEffects     = 64
+	maxEffects     = 64 // of all agents; the operator's are not among them
 )
 
 // errEnding cancels effects when the kernel ends.
@@ -229,8 +229,8 @@ func (r *runs) ended(s *step) {
 	r.kernel.root.Send(intent.replyTo, &intent.batch)
 }
 
-// turns limits how many goroutines work at a time, in total and for each process. Those that wait for the limit of their
-// process do not count in the total.
+// turns limits how many goroutines work at a time, for each process and in total for all agents. Those that wait for the limit of
+// their process do not count in the total. The operator waits for no agent.
 type turns struct {
 	each int
 	all  chan struct{}
@@ -255,15 +255,20 @@ func (t *turns) take(ctx context.Context, pid int64) (back func(), err error) {
 		t.leave(pid)
 		return nil, err
 	}
-	if err := take(ctx, t.all); err != nil {
+	release := func() {
 		<-own.slots
 		t.leave(pid)
+	}
+	if pid == kernel.Operator {
+		return release, nil
+	}
+	if err := take(ctx, t.all); err != nil {
+		release()
 		return nil, err
 	}
 	return func() {
 		<-t.all
-		<-own.slots
-		t.leave(pid)
+		release()
 	}, nil
 }
 

@@ -332,6 +332,28 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestTurnsOfTheOperator shows that effects of agents that take all turns delay another agent's, and not the operator's.
+func TestTurnsOfTheOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		for pid := range int64(4) {
+			for i := range 16 {
+				s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), pid+1).send(fetchOf(fmt.Sprint(i), "hold"))
+			}
+		}
+		s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7).send(fetchOf("waits", "hold"))
+		synctest.Wait()
+		if f.count() != 64 {
+			t.Errorf("%d effects have started", f.count())
+		}
+		c := s.connect()
+		c.send(fetchOf("1", "b"))
+		says(t, c, "1", "", `"b"`)
+		close(f.released)
+	})
+}
+
 // TestEffectsEnd shows that the end of the kernel cancels effects, and that their callers get an error.
 func TestEffectsEnd(t *testing.T) {
 	t.Parallel()
