@@ -119,6 +119,9 @@ func judge(err error) error {
 
 // spawn starts a daemon, unless another client has started one or is starting one.
 func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
+	if err := mayLaunch(); err != nil {
+		return nil, err
+	}
 	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/internal/inside"
 	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -31,11 +32,22 @@ type Daemon struct {
 // It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason; in either case the daemon
 // has ended.
 func Launch(ctx context.Context, command Command, dir string) (*Daemon, error) {
+	if err := mayLaunch(); err != nil {
+		return nil, err
+	}
 	places := unixsock.PlacesIn(dir)
 	if err := unixsock.EnsurePrivateDir(places.Dir); err != nil {
 		return nil, err
 	}
 	return startDaemon(ctx, &command, places)
+}
+
+// mayLaunch refuses to start a kernel for an agent, which would be its operator.
+func mayLaunch() error {
+	if !inside.Agent() {
+		return nil
+	}
+	return fault.DaemonInside.New("this process belongs to an agent, for which no other kernel is started; its own is reached at PWOS_RUNTIME_DIR, unless its sandbox is off")
 }
 
 func startDaemon(ctx context.Context, command *Command, places unixsock.Places) (*Daemon, error) {

@@ -3,6 +3,8 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"github.com/promptware-os/pwos/internal/inside"
 )
 
 // A mark identifies the agent of a process. It is a number that every descendant inherits, and that no process without
@@ -23,7 +25,7 @@ const (
 	mostMark         = 1<<markBits - 1
 	mostSequence     = 1<<sequenceBits - 1
 	mostIncarnation  = 1<<incarnationBits - 1
-	markBase         = 1 << 62 // far above any meaningful limit, and far below infinity
+	markBase         = inside.MarkBase
 	instanceShift    = markBits - instanceBits
 	incarnationShift = sequenceBits
 )

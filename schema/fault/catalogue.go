@@ -71,6 +71,7 @@ var entries = map[ID]Entry{
 	DaemonUnreachable: {Kind: Unavailable, Meaning: "There is no connection to the kernel.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
+	DaemonInside:      {Kind: Unavailable, Meaning: "No kernel is started from inside an agent, and the agent's own does not listen where it was looked for.", Fix: "Leave PWOS_RUNTIME_DIR as the agent got it."},
 	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time limit has passed.", Fix: "Allow more with --timeout."},
 	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "The verb's --help shows how it is used."},
 

@@ -26,6 +26,7 @@ var exits = map[ID]int{
 	DaemonUnreachable: ExitUnreachable,
 	DaemonLaunch:      ExitUnreachable,
 	DaemonHungUp:      ExitUnreachable,
+	DaemonInside:      ExitUnreachable,
 	KernelStopping:    ExitUnreachable,
 	ClusterAway:       ExitUnreachable,
 	ClusterBus:        ExitUnreachable,

@@ -19,7 +19,7 @@ func TestExit(t *testing.T) {
 	}
 	byID := map[fault.ID]int{
 		"usage.invalid": 2, "process.not_started": 127,
-		"auth.busy": 6, "cluster.away": 6, "cluster.bus": 6, "cluster.kernel_away": 6, "daemon.hung_up": 6, "daemon.launch_failed": 6,
+		"auth.busy": 6, "cluster.away": 6, "cluster.bus": 6, "cluster.kernel_away": 6, "daemon.hung_up": 6, "daemon.inside_agent": 6, "daemon.launch_failed": 6,
 		"daemon.no_answer": 6, "daemon.not_running": 6, "daemon.unreachable": 6, "kernel.stopping": 6,
 		"call.cancelled": 7, "cluster.fenced": 7, "cluster.unknown_outcome": 7, "journal.lost": 7, "kernel.interrupted": 7,
 		"provider.bad_answer": 7, "provider.died": 7,

@@ -86,6 +86,7 @@ const (
 	DaemonUnreachable ID = "daemon.unreachable"
 	DaemonLaunch      ID = "daemon.launch_failed"
 	DaemonHungUp      ID = "daemon.hung_up"
+	DaemonInside      ID = "daemon.inside_agent"
 	CallTimeout       ID = "call.timeout"
 	UsageInvalid      ID = "usage.invalid"
 
