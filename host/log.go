@@ -97,7 +97,9 @@ func (l *logger) drain(from io.Reader, caller *outlet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endLine()
-	l.tellMissing()
+	if l.missing > 0 {
+		l.tellMissing(nil)
+	}
 	l.close()
 }
 
@@ -133,8 +135,8 @@ func (l *logger) write(b []byte) {
 		l.drop(b[:rest], l.why)
 		b = b[rest:]
 	}
-	if len(b) > 0 && !l.tellMissing() {
-		l.drop(b, l.why)
+	if l.missing > 0 && len(b) > 0 {
+		l.tellMissing(b)
 		return
 	}
 	l.append(b)
@@ -144,6 +146,9 @@ func (l *logger) write(b []byte) {
 func (l *logger) append(b []byte) {
 	for len(b) > 0 {
 		room := max(l.options.MaxBytes-l.size, 0)
+		if l.size == 0 { // it takes a byte, however small the bound
+			room = max(room-int64(len(outlog.HeaderFor(l.start, b))), 1)
+		}
 		n := int64(len(b))
 		if n > room {
 			n = int64(bytes.LastIndexByte(b[:room], '\n') + 1)
@@ -214,14 +219,10 @@ func (l *logger) lose(n int64, why error) {
 	l.dropped.Add(n)
 }
 
-// tellMissing writes how much is missing here, and reports whether it could. If nothing is missing, it does nothing.
-func (l *logger) tellMissing() bool {
-	n, why := l.missing, l.why
-	if n == 0 {
-		return true
-	}
-	l.missing, l.cut = 0, false
-	dropped := l.dropped.Load()
+// tellMissing writes how much is missing here, and b after it. If there is no room for both, it writes neither: on a full disk a short
+// line may still fit where the output does not.
+func (l *logger) tellMissing(b []byte) {
+	n, why, dropped := l.missing, l.why, l.dropped.Load()
 	if number := syscall.Errno(0); errors.As(why, &number) { // its text has no path
 		why = number
 	}
@@ -229,13 +230,13 @@ func (l *logger) tellMissing() bool {
 	if l.size > l.whole { // a cut line could not be taken back
 		line = append([]byte{'\n'}, line...)
 	}
-	l.append(line)
-	if l.missing > 0 {
-		l.missing, l.why = n, why
-		l.dropped.Store(dropped)
-		return false
+	before := l.start - l.head + l.whole
+	l.missing, l.cut = 0, false
+	l.append(append(line, b...))
+	if l.missing > 0 && l.start-l.head+l.whole == before { // nothing was written
+		l.missing = n + int64(len(b))
+		l.dropped.Store(dropped + int64(len(b)))
 	}
-	return true
 }
 
 // endLine ends an incomplete line.
