@@ -32,6 +32,10 @@ type account struct {
 	paid atomic.Int64
 
 	throttled atomic.Int64 // calls refused since the last note
+	flooded   atomic.Bool  // more malformed lines than the bound since then
+
+	second  int64 // of malformed; guarded by mu
+	garbage int   // malformed lines in it, long ones as several; guarded by mu
 
 	// Guarded by of.mu.
 	connections int
@@ -41,6 +45,10 @@ type account struct {
 // maxThrottled bounds the refused calls of an agent per second. Above it, its connections are not read until the next
 // second, because refusals take processor time from others.
 const maxThrottled = 4096
+
+// maxMalformed bounds the malformed lines and calls of an agent per second, each begun KiB as one. Above it, they count as refused calls, and its
+// connections are not read until the next second: an error costs more to make than to cause.
+const maxMalformed = 512
 
 // accounts has the accounts of agents that have connections, or have written much lately.
 type accounts struct {
@@ -182,7 +190,7 @@ func (d *share) tryTake(size int) bool {
 // fits reports whether tryTake would succeed.
 func (a *account) fits(size int) bool {
 	held := a.inFlight.Load()
-	return a.throttled.Load() < maxThrottled && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
+	return a.throttled.Load() < maxThrottled && !a.flooded.Load() && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
 }
 
 // add adds bytes that are already in flight.
@@ -275,6 +283,25 @@ func (d *share) wrote(bytes int) {
 	}
 }
 
+// malformed counts a line that is no call.
+func (d *share) malformed(size int) {
+	if d == nil {
+		return
+	}
+	a := d.account
+	a.mu.Lock()
+	if now := a.of.since(time.Now()) / int64(time.Second); now != a.second {
+		a.second, a.garbage = now, 0
+	}
+	a.garbage += 1 + size>>10
+	over := a.garbage > maxMalformed
+	a.mu.Unlock()
+	if over {
+		a.flooded.Store(true) // before throttle, whose note ends it
+		a.throttle()
+	}
+}
+
 // throttle counts a refused call. One note covers a whole second.
 func (a *account) throttle() {
 	if a.throttled.Add(1) > 1 {
@@ -298,6 +325,7 @@ func (a *account) throttle() {
 // flush writes the note. It may run calls of the agent, so the caller must hold no lock.
 func (a *account) flush() {
 	defer a.of.notes.Done()
+	a.flooded.Store(false)
 	a.of.note(a.pid, schema.KernelThrottled.With(&schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}))
 	a.wake()
 }

@@ -112,6 +112,37 @@ func TestJournalRate(t *testing.T) {
 	})
 }
 
+// An agent that sends garbage gets an error for each line, at a bounded rate that it is charged for. Others are not delayed.
+func TestGarbageRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(t, rate)
+		c, operator := s.seven(), s.connect()
+		const lines = 3000
+		c.sendRaw(strings.Repeat("{\n", lines))
+		synctest.Wait()
+		first := len(c.pending())
+		if first < 512 || first > 1024 {
+			t.Errorf("%d of %d lines were answered at once", first, lines)
+		}
+		operator.sendRaw(strings.Repeat("{\n", lines))
+		synctest.Wait()
+		if n := len(operator.pending()); n != lines {
+			t.Errorf("%d of %d lines of the operator were answered", n, lines)
+		}
+		time.Sleep(10 * time.Second) // fake time
+		synctest.Wait()
+		if n := first + len(c.pending()); n != lines {
+			t.Errorf("%d of %d lines were answered in ten seconds", n, lines)
+		}
+		if notes := s.throttled(7); len(notes) < 3 || len(notes) > 6 {
+			t.Errorf("it is charged with %v", notes)
+		}
+		c.send(echo("a", "x"))
+		expect(t, c, `a {"echo":"x"}`)
+	})
+}
+
 // A throttled call has not used its idempotency key, and a throttled call among others neither delays their answers nor
 // changes their order.
 func TestThrottledCallRunsLater(t *testing.T) {

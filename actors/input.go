@@ -218,6 +218,9 @@ func (c *connection) again() {
 
 // addToBatch adds a call to the batch, after sending a batch that it cannot join.
 func (c *connection) addToBatch(call *kernel.Call, size int) {
+	if call.Err != nil {
+		c.credits.account.malformed(size)
+	}
 	to := way(call)
 	alone := call.Syscall != nil && runsAlone(call)
 	if b := c.input.batch; b != nil && (len(b.calls) == maxBatch || b.domain != to || b.alone || alone) {
