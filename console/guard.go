@@ -56,38 +56,81 @@ func ownFetch(r *http.Request) bool {
 	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// bounded is a listener that limits the number of open connections, and closes further ones.
+// bounded is a listener that limits the number of open connections. Any local user can connect, so those that have shown a session do
+// not compete with the others: of the others the newest stay, since a page shows its session with its first request.
 type bounded struct {
 	net.Listener
-	places chan struct{}
+	most int // of either kind
+
+	mu        sync.Mutex
+	strangers []*placed // oldest first
+	known     int
 }
 
-func newBounded(l net.Listener, most int) *bounded { return &bounded{l, make(chan struct{}, most)} }
+func newBounded(l net.Listener, most int) *bounded { return &bounded{Listener: l, most: most} }
 
-// Accept returns the next connection within the limit.
+// Accept returns the next connection. Above the limit it closes the oldest stranger.
 func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		conn, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case b.places <- struct{}{}:
-			return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-b.places })}, nil
-		default:
-			_ = conn.Close() // the peer sees a closed connection
-		}
+	conn, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	p := &placed{Conn: conn, of: b}
+	b.mu.Lock()
+	b.strangers = append(b.strangers, p)
+	var over *placed
+	if len(b.strangers) > b.most {
+		over = b.strangers[0]
+		b.strangers = slices.Delete(b.strangers, 0, 1)
+	}
+	b.mu.Unlock()
+	if over != nil {
+		_ = over.Conn.Close() // its handler, if it has one, ends with the error
+	}
+	return p, nil
 }
 
-// placed is a connection that releases its place when it is closed.
+// placed is a connection of a bounded listener.
 type placed struct {
 	net.Conn
-	leave func()
+	of    *bounded
+	known bool // guarded by of.mu
+}
+
+// admit tells that the connection has shown a session. It reports false if as many others have.
+func (p *placed) admit() bool {
+	b := p.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.known {
+		return true
+	}
+	i := slices.Index(b.strangers, p)
+	if i < 0 || b.known >= b.most { // it was closed meanwhile, or there is no room
+		return false
+	}
+	b.strangers = slices.Delete(b.strangers, i, i+1)
+	b.known++
+	p.known = true
+	return true
 }
 
 // Close closes the connection.
 func (p *placed) Close() error {
-	defer p.leave()
+	b := p.of
+	b.mu.Lock()
+	if p.known {
+		p.known = false
+		b.known--
+	} else if i := slices.Index(b.strangers, p); i >= 0 {
+		b.strangers = slices.Delete(b.strangers, i, i+1)
+	}
+	b.mu.Unlock()
 	return p.Conn.Close()
 }
+
+// connection is the key of a request's connection in its context.
+type connection struct{}
+
+// placedOf returns the connection of a request.
+func placedOf(r *http.Request) *placed { return r.Context().Value(connection{}).(*placed) }

@@ -3,8 +3,11 @@ package console_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -147,35 +150,45 @@ func TestOpenAddress(t *testing.T) {
 	}
 }
 
-// TestTooManyConnections checks that connections beyond the limit are closed, and that new ones are accepted after others are closed.
+// TestTooManyConnections checks that another user who holds more connections than the limit keeps nobody out: the oldest without a
+// session are closed, a page can log in, and its connection stays.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
 	address := strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/")
 	var open []net.Conn
-	refused := false
-	for range 200 {
-		conn := testkit.Value(net.Dial("tcp", address))(t)
-		open = append(open, conn)
-	}
-	for _, conn := range open[150:] {
-		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(testkit.Patience)))
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			refused = true
-			break
+	t.Cleanup(func() {
+		for _, conn := range open {
+			_ = conn.Close()
 		}
-	}
-	if !refused {
-		t.Error("all of 200 connections are served at the same time")
-	}
-	for _, conn := range open {
-		_ = conn.Close()
-	}
-	testkit.Eventually(t, "the console answers again", func() bool {
-		resp, err := s.web.Get(s.URL())
-		if err != nil {
-			return false
-		}
-		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
+	hold := func() {
+		for range 200 {
+			open = append(open, testkit.Value(net.Dial("tcp", address))(t))
+		}
+	}
+	hold()
+	for _, conn := range open[:50] {
+		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(testkit.Patience)))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a connection beyond the limit is open: %v", err)
+		}
+	}
+	token := s.login(t)
+	reused := false
+	for range 2 {
+		traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+		r := testkit.Value(http.NewRequestWithContext(traced, "GET", s.URL()+"api/kernels", nil))(t)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp := testkit.Value(s.web.Do(r))(t)
+		_, err := io.Copy(io.Discard, resp.Body)
+		testkit.Must(t, errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusTooManyRequests {
+			t.Errorf("the page got %s", resp.Status)
+		}
+		hold()
+	}
+	if !reused {
+		t.Error("the page's connection was closed")
+	}
 }

@@ -37,7 +37,7 @@ const (
 	writeTime   = 30 * time.Second // a peer that does not read
 	headerBytes = 16 << 10
 	bodyBytes   = 64 << 10
-	connections = 128
+	connections = 128 // with a session, and as many without
 )
 
 // New returns the server for a listener. It returns an error if the listener is not on a loopback address.
@@ -78,6 +78,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	web := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connection{}, conn)
+		},
 	}
 	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve returns the error
 	defer stop()

@@ -165,6 +165,10 @@ func (s *sessions) only(next http.HandlerFunc) http.Handler {
 			return
 		}
 		defer s.leave(open, streams)
+		if !placedOf(r).admit() {
+			refuse(w, http.StatusTooManyRequests, "console.busy", "this server has too many connections: close some")
+			return
+		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(open.over, cancel)()
