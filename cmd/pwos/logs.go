@@ -402,7 +402,9 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to the kernel's state directory", log.path)
 		}
 		if lines == nil {
-			log.missed = func(bytes int64) { a.say("%d bytes of older output are gone: the log keeps one to two mebibytes", bytes) }
+			log.missed = func(bytes int64) {
+				a.say("%d bytes of older output are gone: the log keeps one to two mebibytes", bytes)
+			}
 		}
 		if err := log.oldest(); err != nil {
 			return err
