@@ -78,8 +78,8 @@ func (r *receiver) query(ctx context.Context, from *Requester, q *query) (schema
 		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(q.Type))
 	}
 	data, seq, err := r.kernel.Ask(ctx, from, q.Type, q.Data)
-	if err == nil && len(data) > maxAnswer {
-		err = fault.ClusterTooLarge.New("the answer to %s has %d bytes; to another kernel it may have %d", q.Type, len(data), maxAnswer)
+	if most := min(maxAnswer, r.Room()); err == nil && len(data) > most {
+		err = fault.ClusterTooLarge.New("the answer to %s has %d bytes; to another kernel it may have %d", q.Type, len(data), most)
 	}
 	return data, int64(seq), err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -386,7 +387,11 @@ func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (thr
 		if more, stopped = g.gather(ctx, r); len(g.lines) == 0 {
 			return through, last, stopped
 		}
-		list, err := g.messages(c.name, c.signer, int(min(c.conn.MaxPayload(), MaxMessage)), time.Now())
+		most := maxPayload(c.conn)
+		if most < MinPayload {
+			return through, last, fault.ClusterBus.New("a message of the bus may have %d bytes, and a journal is copied with at least %d: raise max_payload of its server", most, MinPayload)
+		}
+		list, err := g.messages(c.name, c.signer, most, time.Now())
 		if err != nil {
 			return through, last, err
 		}

@@ -91,8 +91,15 @@ var (
 	answers  = sync.OnceValue(schema.TypeOf[answer])
 )
 
+// maxFailure bounds the text of an error in an answer, in bytes.
+const maxFailure = 2 << 10
+
 func failureOf(f *fault.Fault) *failure {
-	return &failure{string(f.ID), int64(f.Code()), f.Text()}
+	text := f.Text()
+	if len(text) > maxFailure {
+		text = fault.Clip(text)
+	}
+	return &failure{string(f.ID), int64(f.Code()), text}
 }
 
 // fault returns the failure as an error of this kernel.

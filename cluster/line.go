@@ -101,6 +101,9 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 	if err != nil {
 		return nil, false, err
 	}
+	if size := m.Size(); size > maxPayload(l.conn) {
+		return nil, false, errTooLarge(size, l.Room())
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	signed := func(reply *nats.Msg) error {
@@ -115,6 +118,8 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed):
 		return nil, false, fmt.Errorf("the kernel %s %w", l.to, errAway)
+	case errors.Is(err, nats.ErrMaxPayload): // another node is connected now
+		return nil, false, errTooLarge(m.Size(), l.Room())
 	case errors.Is(err, fault.ClusterSigned):
 		return nil, true, err
 	case err != nil:

@@ -27,6 +27,7 @@ import (
 type recorder struct {
 	mu       sync.Mutex
 	accepted []string
+	numbers  []int64                                          // of the accepted messages
 	refused  []string                                         // ids
 	settled  []string                                         // statuses, or ids
 	ran      []string                                         // names of processes that were spawned
@@ -58,10 +59,10 @@ func (r *recorder) judges(taken bool, judge func(in *schema.AcceptInput, waits f
 	r.taken, r.judge = taken, judge
 }
 
-func (r *recorder) Taken(context.Context, *schema.TakenInput) (bool, error) {
+func (r *recorder) Taken(_ context.Context, in *schema.TakenInput) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.taken, nil
+	return r.taken || slices.Contains(r.numbers, in.MsgID), nil
 }
 
 func (r *recorder) Accept(_ context.Context, from *cluster.Requester, in *schema.AcceptInput, waits func()) (*schema.AcceptOutput, error) {
@@ -75,6 +76,7 @@ func (r *recorder) Accept(_ context.Context, from *cluster.Requester, in *schema
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.numbers = append(r.numbers, in.MsgID)
 	r.accepted, r.signers = append(r.accepted, string(in.Payload)), append(r.signers, from.Signer.Fingerprint())
 	return &schema.AcceptOutput{Status: schema.MailDelivered, MsgID: int64(len(r.accepted))}, nil
 }

@@ -228,6 +228,9 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 	return out
 }
 
+// Queue lists the messages to other kernels that have no outcome.
+func (n *Node) Queue() schema.ClusterQueueOutput { return n.link.queue() }
+
 // Warnings returns what the operator should look at.
 func (n *Node) Warnings() (all []string) {
 	if n == nil {

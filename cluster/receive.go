@@ -84,7 +84,11 @@ func (r *receiver) handle(m *nats.Msg) {
 		return
 	}
 	out.From = r.Name
-	reply, err := seal(r.Key, m.Reply, answerPurpose, m.Data, out)
+	err := fit(out, r.Room())
+	var reply *nats.Msg
+	if err == nil {
+		reply, err = seal(r.Key, m.Reply, answerPurpose, m.Data, out)
+	}
 	if err == nil {
 		err = r.conn.PublishMsg(reply)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -14,7 +15,7 @@ import (
 const (
 	// requestTime is how long the other kernel may take for a request.
 	requestTime = 5 * time.Second
-	// maxLetters and maxBytes bound a request: letters, and bytes of payloads unless one letter has more.
+	// maxLetters and maxBytes bound a request: letters, and their encoded bytes unless one letter has more.
 	maxLetters, maxBytes = 256, 700_000
 	// minRetry and maxRetry bound the time between two attempts.
 	minRetry, maxRetry = 100 * time.Millisecond, 2 * time.Second
@@ -32,9 +33,12 @@ type result struct {
 // parcel is a letter that is being sent.
 type parcel struct {
 	*schema.Letter
-	tried  bool        // the other kernel may have received it
-	waited bool        // a call waits for the result, on done
-	done   chan result // buffered: one result
+	size    int         // of the letter, encoded
+	tried   bool        // the other kernel may have received it
+	sending bool        // it is in the request that is being made
+	ended   bool        // it is settled: an outcome that arrives later changes nothing
+	waited  bool        // a call waits for the result, on done
+	done    chan result // buffered: one result
 }
 
 // lane has the letters for one process, in the order of their numbers. A letter is sent when all letters before it have an
@@ -52,6 +56,8 @@ type peer struct {
 
 	mu      sync.Mutex
 	lanes   map[int64]*lane
+	last    int64  // the process whose letters were the first of the latest request: others are the first of the next
+	most    int    // letters in a request, after one did not pass; 0: maxLetters
 	trouble string // why the latest attempt failed; "": it succeeded
 
 	pause time.Duration
@@ -59,6 +65,7 @@ type peer struct {
 
 // add appends a letter to its lane.
 func (p *peer) add(one *parcel) {
+	one.size = encodedSize(one.Letter)
 	p.mu.Lock()
 	l := p.lanes[one.ReceiverPID]
 	if l == nil {
@@ -123,32 +130,66 @@ func (p *peer) rest(d time.Duration) {
 	}
 }
 
-// next returns the letters of the next request. If there are none, wait is the time until one can be sent.
+// next returns the letters of the next request. If there are none, wait is the time until one can be sent. Each request begins with the
+// letters for another process, so that many letters for one do not keep those for others from being sent.
 func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	bytes := 0
-	for _, pid := range slices.Sorted(maps.Keys(p.lanes)) {
+	room := p.Room()
+	left := min(room, maxBytes)
+	for _, pid := range p.inTurn() {
 		l := p.lanes[pid]
 		p.expire(l)
+		p.sendBack(l, room)
 		if len(l.parcels) == 0 {
 			delete(p.lanes, pid)
 			continue
 		}
-		if left := l.since.Add(l.pause).Sub(now); l.pause > 0 && left > 0 {
-			if wait == 0 || left < wait {
-				wait = left
+		if rest := l.since.Add(l.pause).Sub(now); l.pause > 0 && rest > 0 {
+			if wait == 0 || rest < wait {
+				wait = rest
 			}
 			continue
 		}
 		for _, one := range l.parcels {
-			if len(batch) > 0 && (len(batch) == maxLetters || bytes+len(one.Payload) > maxBytes) {
-				return batch, 0
+			if one.size > room || len(batch) > 0 && (len(batch) >= cmp.Or(p.most, maxLetters) || one.size > left) {
+				break // the later ones must not overtake it
 			}
-			batch, bytes = append(batch, one), bytes+len(one.Payload)
+			if len(batch) == 0 {
+				p.last = pid
+			}
+			batch, left = append(batch, one), left-one.size
+		}
+		if l.parcels[0].size > room && (wait == 0 || wait > maxRetry) {
+			wait = maxRetry // another node may carry it
 		}
 	}
 	return batch, wait
+}
+
+// inTurn returns the processes that have letters, ascending from the one after the last, and around.
+func (p *peer) inTurn() []int64 {
+	all := slices.Sorted(maps.Keys(p.lanes))
+	at, _ := slices.BinarySearch(all, p.last+1)
+	return slices.Concat(all[at:], all[:at])
+}
+
+// sendBack settles letters at the head of a lane that are longer than the bus carries, and were never sent. One that was sent may have
+// arrived, when the bus carried more: it waits until the bus does again, or the operator drops it. p is locked.
+func (p *peer) sendBack(l *lane, room int) {
+	for len(l.parcels) > 0 && !l.parcels[0].tried && l.parcels[0].size > room {
+		p.settle(l.parcels[0], "", "", errTooLarge(l.parcels[0].size, room))
+		l.parcels = l.parcels[1:]
+	}
+}
+
+// halve has the next request have half the letters of one that did not pass. One letter that does not pass is too long.
+func (p *peer) halve(batch []*parcel) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most = len(batch) / 2; p.most == 0 {
+		batch[0].size = MaxMessage
+	}
 }
 
 // expire settles letters at the head of a lane that expired before they were sent. The other kernel reports the outcome of
@@ -176,7 +217,11 @@ func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
 		in.Status, in.Reason, in.ErrorID = schema.MailRefused, fault.Clip(failed.Message), string(failed.ID)
 		r = result{err: failed}
 	}
+	one.ended = true
 	p.kernel.Note(schema.IPCSettle.With(in))
+	if status == schema.MailDropped {
+		r = result{err: fault.ClusterDropped.New("message %d to the kernel %s: %s", one.MsgID, p.to, reason)}
+	}
 	if one.waited {
 		one.waited = false
 		one.done <- r
@@ -191,8 +236,11 @@ func (p *peer) send(batch []*parcel) error {
 	reply, err := p.ask(batch)
 	switch {
 	case errors.Is(err, errAway):
-		p.queue(batch, err.Error())
+		p.queue(err.Error())
 		return err
+	case errors.Is(err, fault.ClusterTooLarge):
+		p.halve(batch)
+		return nil
 	case err != nil:
 		return err
 	case reply.Error != nil:
@@ -202,7 +250,17 @@ func (p *peer) send(batch []*parcel) error {
 		return f
 	}
 	p.conclude(batch, reply.Outcomes)
+	p.widen()
 	return nil
+}
+
+// widen lets requests have more letters again after one that passed.
+func (p *peer) widen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most *= 2; p.most >= maxLetters {
+		p.most = 0
+	}
 }
 
 // ask makes a request with letters.
@@ -211,6 +269,7 @@ func (p *peer) ask(batch []*parcel) (*answer, error) {
 	p.mu.Lock()
 	for i, one := range batch {
 		req.Letters[i] = posted{Posted: one.Posted, Again: one.tried}
+		one.sending = true
 		if one.ExpiresAtTick != nil {
 			left := p.ticksLeft(one)
 			req.Letters[i].TicksLeft = &left
@@ -218,12 +277,10 @@ func (p *peer) ask(batch []*parcel) (*answer, error) {
 	}
 	p.mu.Unlock()
 	reply, sent, err := p.request(p.ctx, req)
-	if sent {
-		p.mu.Lock()
-		for _, one := range batch {
-			one.tried = true
-		}
-		p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range batch {
+		one.sending, one.tried = false, one.tried || sent
 	}
 	return reply, err
 }
@@ -240,6 +297,9 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 	waits := map[int64]bool{}
 	for _, one := range batch {
 		o := byID[one.MsgID]
+		if one.ended {
+			continue
+		}
 		if o == nil || waits[one.ReceiverPID] {
 			waits[one.ReceiverPID] = true
 			continue
@@ -284,12 +344,14 @@ func isOutcome(status string) bool {
 	return status == schema.MailDelivered || status == schema.MailExpired || status == schema.MailBlocked
 }
 
-// queue ends the waiting of calls whose letters have no outcome yet: the letters are queued.
-func (p *peer) queue(batch []*parcel, why string) {
+// queue ends the waiting of all calls: their letters are queued. Also those that did not fit the request.
+func (p *peer) queue(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, one := range batch {
-		p.leaveQueued(one, why)
+	for _, l := range p.lanes {
+		for _, one := range l.parcels {
+			p.leaveQueued(one, why)
+		}
 	}
 }
 
@@ -312,7 +374,7 @@ func (p *peer) refused(batch []*parcel, why *fault.Fault) {
 	}
 	ended := map[*parcel]bool{}
 	for _, one := range batch {
-		if one.waited && !one.tried {
+		if one.waited && !one.tried && !one.ended {
 			ended[one] = true
 			p.settle(one, "", "", why)
 		} else {

@@ -127,6 +127,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
+		schema.ClusterDrop.Type:       kernel.Run(out.Drop),
 		schema.SyscallSendMsg.Type:    kernel.Run(out.Send),
 		schema.SyscallSpawn.Type:      kernel.Run(out.Run),
 		schema.SyscallTerminate.Type:  kernel.Run(out.Run),

@@ -32,6 +32,39 @@ type ClusterMember struct {
 	Role    string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
 }
 
+// ClusterQueueInput is the data of Cluster.Queue.
+type ClusterQueueInput struct{}
+
+// ClusterQueueOutput is the answer of Cluster.Queue.
+type ClusterQueueOutput struct {
+	Messages []QueuedMessage `json:"messages" keep:"always" doc:"The messages to other kernels that have no outcome yet, by kernel, process and number; as many as a line holds."`
+	More     int64           `json:"more,omitzero" keep:"always" doc:"How many others there are; absent: none."`
+}
+
+// QueuedMessage is a message that waits for another kernel.
+type QueuedMessage struct {
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Its number."`
+	SenderPID   int64  `json:"sender_pid" keep:"always" doc:"Process that sent it; 0 is the operator."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it is for; 0 is the operator."`
+	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that it is for."`
+	Bytes       int64  `json:"bytes" keep:"always" doc:"Its length, encoded and with its metadata."`
+	Sent        bool   `json:"sent,omitzero" keep:"always" doc:"Whether the other kernel may have it; absent: no."`
+	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it waits; absent: it is its turn."`
+}
+
+// ClusterDropInput is the data of Cluster.Drop.
+type ClusterDropInput struct {
+	MsgID int64 `json:"msg_id" keep:"always" min:"1" doc:"Number of the message, as Cluster.Queue shows it."`
+}
+
+// ClusterDropOutput is the answer of Cluster.Drop.
+type ClusterDropOutput struct {
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it was for."`
+	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that it was for."`
+	Sent        bool   `json:"sent,omitzero" keep:"always" doc:"Whether the other kernel may have it all the same; absent: no."`
+}
+
 // RefusedInput is the data of the kernel's own Cluster.Refused.
 type RefusedInput struct {
 	Kernel  string `json:"kernel" keep:"always" doc:"The other kernel, by the name that it uses."`
@@ -53,6 +86,21 @@ var (
 		Type: "Cluster.Ask", Domain: Kernel, Grant: OperatorOnly, Alone: true,
 		Script:      "scripts/abroad.txtar",
 		Description: "Makes a query at another kernel of the cluster and returns its answer: a query about processes, grants, budgets, the record, the clock or the cluster. The line of this kernel in the members file there decides whether it is answered.",
+	})
+
+	ClusterQueue = NewQuery[ClusterQueueInput, ClusterQueueOutput](Syscall{
+		Type: "Cluster.Queue", Domain: Kernel, Grant: OperatorOnly,
+		Script:      "scripts/cluster.txtar",
+		Description: "Lists the messages to other kernels that have no outcome yet, and why each waits.",
+	})
+
+	ClusterDrop = NewEffect[ClusterDropInput, ClusterDropOutput](Syscall{
+		Type: "Cluster.Drop", Domain: Kernel, Grant: OperatorOnly,
+		Script:      "scripts/cluster.txtar",
+		Description: "Drops a message to another kernel: it is not sent any more. One that was sent may have arrived.",
+	}, Syscall{
+		Type:        "Cluster.Dropped",
+		Description: "Ends a Cluster.Drop: records which message was dropped.",
 	})
 
 	ClusterRefused = NewStep[RefusedInput, RefusedInput](Syscall{

@@ -331,6 +331,7 @@ const (
 	MailExpired   = "EXPIRED"
 	MailBlocked   = "BLOCKED_BY_GOVERNANCE"
 	MailRefused   = "REFUSED" // the other kernel answered with an error
+	MailDropped   = "DROPPED" // the operator dropped it
 )
 
 // AcceptOutput is the answer of Ipc.Accept.
@@ -360,7 +361,7 @@ type SettleInput struct {
 	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
 	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it was for."`
 	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that it was for."`
-	Status      string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE REFUSED" doc:"What happened to it."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE REFUSED DROPPED" doc:"What happened to it."`
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
 	ErrorID     string `json:"error_id,omitzero" keep:"always" doc:"Id of the error that the other kernel answered."`
 }

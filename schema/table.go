@@ -93,7 +93,7 @@ func rows() []*Syscall {
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
 		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
-		ClusterStatus.Syscall, ClusterAsk.Syscall, ClusterRefused.Syscall,
+		ClusterStatus.Syscall, ClusterAsk.Syscall, ClusterQueue.Syscall, ClusterDrop.Syscall, ClusterDrop.End.Syscall, ClusterRefused.Syscall,
 		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
 		JobBegin.Syscall, JobEnd.Syscall,
 		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,

@@ -65,3 +65,24 @@ func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	}
 	return t
 }
+
+// ClusterQueue returns the table of the messages that wait for other kernels.
+func ClusterQueue(q *schema.ClusterQueueOutput) *Table {
+	t := new(Table)
+	if len(q.Messages) == 0 {
+		t.Row("no message waits for another kernel")
+		return t
+	}
+	t.Row("ID", "FROM", "TO", "BYTES", "SENT", "WAITS")
+	for _, m := range q.Messages {
+		sent := "no"
+		if m.Sent {
+			sent = "maybe"
+		}
+		t.Row(fmt.Sprint(m.MsgID), fmt.Sprint(m.SenderPID), fmt.Sprintf("%d@%s", m.ReceiverPID, Escaped(m.Kernel)), fmt.Sprint(m.Bytes), sent, Escaped(m.Reason))
+	}
+	if q.More > 0 {
+		t.Row("", "", fmt.Sprintf("and %d more", q.More))
+	}
+	return t
+}

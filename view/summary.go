@@ -100,6 +100,8 @@ var summaries = map[string]summary{
 	"Host.ToolUse":             {"{host}/{tool} {input}", "{=decision}[: {=reason}]"},
 	"Http.Fetch":               {"{method?GET} {url}", "{=status}, {=size|bytes}"},
 	"Cluster.Ask":              {"{kernel}: {type}", ""},
+	"Cluster.Queue":            {"", ""},
+	"Cluster.Drop":             {"message {msg_id}", "to {=receiver_pid}@{=kernel}"},
 	"Cluster.Refused":          {"{kernel}: {reason}[, and {more} others]", ""},
 	"Ipc.Accept":               {"from {|sender} to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "[message {=msg_id} ]{=status}[: {=reason}]"},
 	"Ipc.Taken":                {"message {msg_id} of {kernel} to {receiver_pid|pid}", "{=taken}"},

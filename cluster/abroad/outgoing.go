@@ -45,6 +45,11 @@ func (o Outgoing) Send(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out
 	return out, err
 }
 
+// Drop drops a message to another kernel.
+func (o Outgoing) Drop(_ context.Context, _ *kernel.Job, do *schema.ClusterDropInput) (schema.ClusterDropOutput, error) {
+	return o.Node.Link().Drop(do.MsgID)
+}
+
 // Run waits for the outcome of a call at another kernel.
 func (o Outgoing) Run(ctx context.Context, job *kernel.Job, do *process.Errand) (schema.Value, error) {
 	data, err, finished := o.Node.Link().Outcome(ctx, do.Number, job.Seq)

@@ -2,6 +2,7 @@
 package bus
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -22,6 +23,7 @@ type Settings struct {
 	Listen   string                 // host:port; port 0 chooses one
 	Dir      string                 // of the streams
 	Members  *access.AuthorizedKeys // kernels and nodes; those whose line has expired are left out at start and reload
+	Payload  int32                  // the longest message in bytes; 0: cluster.MaxMessage
 	MaxBytes int64                  // of all streams on disk; 0: NATS chooses a limit from the free disk space
 
 	Cert, Key string // files for TLS with kernels; "": none
@@ -41,7 +43,7 @@ func (s Settings) Options() (*server.Options, error) {
 	o := &server.Options{
 		Host: host, Port: random(port), ServerName: s.Name, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: s.Dir, SyncAlways: true, JetStreamMaxStore: s.MaxBytes, JetStreamMaxMemory: -1,
-		MaxPayload: cluster.MaxMessage, MaxSubs: maxSubscriptions, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
+		MaxPayload: cmp.Or(s.Payload, cluster.MaxMessage), MaxSubs: maxSubscriptions, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
 	}
 	members := current(s.Members.Keys())
 	for _, member := range members {

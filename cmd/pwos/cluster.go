@@ -34,9 +34,10 @@ bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
   pwos cluster demo DIR # a bus and two kernels, to try it
   pwos cluster status   # is the bus reached, how far behind is the copy
+  pwos cluster queue    # which messages wait for other kernels
   pwos cluster nodes    # which nodes of the bus have the copies
   pwos cluster check    # which promises the bus keeps`,
-		newClusterStatus(a), newClusterNodes(a), newClusterCheck(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
+		newClusterStatus(a), newClusterQueue(a), newClusterNodes(a), newClusterCheck(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
 }
 
 func newClusterStatus(a *app) *cobra.Command {

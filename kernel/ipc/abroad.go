@@ -15,6 +15,8 @@ import (
 type Kernels interface {
 	// Reach returns why no message can be sent to a kernel, nil if one can.
 	Reach(kernel string) *fault.Fault
+	// Carries returns why the bus does not carry a message, nil if it does.
+	Carries(letter *schema.Letter) *fault.Fault
 }
 
 const (
@@ -71,8 +73,11 @@ func (d *Domain) sendAbroad(call *kernel.Call, in *schema.SendMsgInput) (out sch
 	if d.waiting[call.PID] >= most {
 		return out, nil, fault.ClusterFull.New("%d messages of pid %d wait for other kernels, as many as may", most, call.PID)
 	}
-	out = d.replyAbroad(in, schema.MailQueued, "")
 	l := newLetter(d.last+1, call.PID, &call.Message.Meta, in)
+	if why := d.kernels.Carries(l); why != nil {
+		return out, nil, why
+	}
+	out = d.replyAbroad(in, schema.MailQueued, "")
 	return out, &Forward{Letter: l, Answer: out}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -21,6 +22,14 @@ func (k kernels) Reach(name string) *fault.Fault {
 		}
 	}
 	return fault.ClusterNoKernel.New("none is named %s", name)
+}
+
+// Carries refuses what is not in the outbox of a kernel because of its length.
+func (k kernels) Carries(letter *schema.Letter) *fault.Fault {
+	if size := len(letter.Payload) + len(letter.Correlation); size > 1000 {
+		return fault.ClusterTooLarge.New("%d bytes", size)
+	}
+	return nil
 }
 
 // A message to another kernel is in the outbox until it is settled, in a replay and in a snapshot too.
@@ -38,6 +47,9 @@ func TestOutbox(t *testing.T) {
 	}
 	if got := s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 2, "secret")); !strings.Contains(got, `"BLOCKED_BY_GOVERNANCE","msg_id":2`) {
 		t.Error(got)
+	}
+	if _, err := s.run(1, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":7,"receiver_kernel":"beta","payload":%q}`, strings.Repeat("x", 1000))); err == nil || err.ID != fault.ClusterTooLarge {
+		t.Errorf("longer than the bus carries: %v", err)
 	}
 	s.tick = 6
 	if got := s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 3, "")); !strings.Contains(got, `"EXPIRED","msg_id":3`) {

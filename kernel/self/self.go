@@ -50,6 +50,9 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.PolicyLoaded, same[schema.PolicyLoadedInput], nil),
 		kernel.Query(schema.ClusterStatus, d.clusterStatus),
 		kernel.Query(schema.ClusterAsk, d.clusterAsk),
+		kernel.Query(schema.ClusterQueue, d.clusterQueue),
+		kernel.Effect(schema.ClusterDrop, d.clusterDrop),
+		kernel.Step(schema.ClusterDrop.End, kernel.End, nil),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they record.
@@ -171,6 +174,8 @@ func (d *Domain) noteTakeOver(_ *kernel.Entry, in *schema.TakeOverInput) {
 // Cluster is what the shell knows of other kernels. Its methods are safe for concurrent use.
 type Cluster interface {
 	Status() schema.ClusterStatusOutput
+	// Queue lists the messages to other kernels that have no outcome.
+	Queue() schema.ClusterQueueOutput
 	// Ask makes a query at another kernel. It returns the answer, and its entry there.
 	Ask(ctx context.Context, kernel, typ string, data []byte) (answer schema.Value, seq int64, err error)
 }
@@ -187,6 +192,21 @@ func (d *Domain) clusterStatus(*kernel.Call, *schema.ClusterStatusInput) (schema
 		out.Epoch = d.booted.Epoch
 	}
 	return out, nil
+}
+
+func (d *Domain) clusterQueue(*kernel.Call, *schema.ClusterQueueInput) (schema.ClusterQueueOutput, error) {
+	if d.cluster == nil {
+		return schema.ClusterQueueOutput{}, errNoCluster()
+	}
+	return d.cluster.Queue(), nil
+}
+
+// clusterDrop begins Cluster.Drop: what is being sent is outside the kernel.
+func (d *Domain) clusterDrop(_ *kernel.Call, in *schema.ClusterDropInput) (*schema.ClusterDropInput, error) {
+	if d.cluster == nil {
+		return nil, errNoCluster()
+	}
+	return in, nil
 }
 
 // clusterAsk makes a query at another kernel, on a goroutine.

@@ -197,6 +197,8 @@ var entries = map[ID]Entry{
 
 	ClusterKernelAway: {Kind: Unavailable, Meaning: "The other kernel, or the bus, cannot be reached: nothing was done.", Fix: "Try again once it is back; pwos cluster status shows which kernels cannot be reached."},
 	ClusterUnanswered: {Kind: Timeout, Meaning: "The other kernel has not answered yet. It is asked until it does, also after a restart of this kernel, and runs the call once.", Fix: "Send the call again with the same idempotency key for its outcome, or look for it: pwos audit log --type Process.SpawnedAbroad."},
+	ClusterNotQueued:  {Kind: NotFound, Meaning: "No message with this number waits for another kernel.", Fix: "pwos cluster queue lists those that do."},
+	ClusterDropped:    {Kind: Conflict, Meaning: "The operator dropped the message to another kernel. It arrived only if it was sent before.", Fix: "Send it again if it is still wanted."},
 	ClusterNotAsked:   {Kind: InvalidInput, Meaning: "A kernel does not answer this query to other kernels.", Fix: "Make it there."},
 
 	// Jobs.

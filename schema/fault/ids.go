@@ -196,6 +196,8 @@ const (
 	ClusterKernelAway ID = "cluster.kernel_away"
 	ClusterUnanswered ID = "cluster.unanswered"
 	ClusterNotAsked   ID = "cluster.not_asked"
+	ClusterNotQueued  ID = "cluster.not_queued"
+	ClusterDropped    ID = "cluster.dropped"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"

@@ -66,7 +66,7 @@ func TestCommandsChangeState(t *testing.T) {
 			c := start(t, smallMailboxes).dial(t)
 			c.world()
 			c.spawn(0, `{"allowed_syscalls":["*"]}`)
-			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true, "Audit.Redact": true}
+			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Cluster.Drop": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true, "Audit.Redact": true}
 			for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate", "Syscall.Call"} { // test/agents
 				made[typ] = true
 			}

@@ -22,7 +22,8 @@ func questions() map[string][]string {
 		"Clock.Get":          {`{}`},
 		"Policy.Show":        {`{}`},
 		"Cluster.Ask":        {`{"kernel":"beta","type":"Process.List"}`}, // refused, like the next
-		"Cluster.Status":     {`{}`},                                      // refused: the kernel is in no cluster
+		"Cluster.Queue":      {`{}`},
+		"Cluster.Status":     {`{}`}, // refused: the kernel is in no cluster
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"Event.Graph":        {`{"correlationId":"x"}`, `{"correlationId":"x","format":"mermaid"}`},

@@ -19,6 +19,7 @@ type Bus struct {
 	Members string // the text of its members file
 
 	Cert, Key string // files for TLS from the next start on; "": none
+	Payload   int32  // the longest message in bytes from the next start on; 0: that of pwos-bus
 
 	t    testing.TB
 	node *bus.Node
@@ -42,7 +43,7 @@ func (b *Bus) Restart() {
 		l, err := net.Listen("tcp", b.addr)
 		return err == nil && l.Close() == nil
 	})
-	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Cert: b.Cert, Key: b.Key, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
+	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Cert: b.Cert, Key: b.Key, Payload: b.Payload, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
 	b.node = testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(b.t)
 	b.addr = b.node.Addr().String()
 }
