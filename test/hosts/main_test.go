@@ -96,7 +96,7 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.Path("project")
 	cmd.Env = []string{
-		"HOME=" + p.Path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
+		"HOME=" + p.Path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb", "SHELL=/bin/bash",
 		"PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir(),
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",

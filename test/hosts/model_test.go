@@ -26,11 +26,10 @@ type model struct {
 	url   string
 	steps []step
 
-	mu       sync.Mutex
-	at       int
-	searched map[int]bool // steps whose tool was looked up
-	results  []string     // results of the tools, except for lookups
-	keys     []string     // of accepted requests
+	mu      sync.Mutex
+	at      int
+	results []string // results of the tools, except for lookups
+	keys    []string // of accepted requests
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -85,8 +84,9 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the test notices a host that has ended
 }
 
-// next records the results of the tools, and returns the next step, with the full name of its tool; "" if there is none.
-func (m *model) next(offered, results []string) (string, any) {
+// next records the results of the tools, and returns the next step, with the full name of its tool; "" if there is none. searched
+// says that the tool was just looked up.
+func (m *model) next(offered, results []string, searched bool) (string, any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.results = results
@@ -105,11 +105,7 @@ func (m *model) next(offered, results []string) (string, any) {
 			return name, s.input
 		}
 	}
-	if slices.Contains(offered, toolSearch) && !m.searched[len(results)] {
-		if m.searched == nil {
-			m.searched = make(map[int]bool)
-		}
-		m.searched[len(results)] = true
+	if slices.Contains(offered, toolSearch) && !searched {
 		return toolSearch, object{"query": "select:mcp__pwos__" + s.tool, "max_results": 5}
 	}
 	m.t.Errorf("no tool %s is offered: %q", s.tool, offered)
@@ -128,12 +124,14 @@ func (m *model) anthropic(body object) []object {
 	for _, tool := range list(body["tools"]) {
 		offered = append(offered, text(tool.(object)["name"]))
 	}
-	lookups := map[any]bool{}
+	lookups, searched := map[any]bool{}, false
 	for _, message := range list(body["messages"]) {
 		for _, part := range list(message.(object)["content"]) {
 			part, ok := part.(object)
-			if ok && part["type"] == "tool_use" && part["name"] == toolSearch {
-				lookups[part["id"]] = true
+			if ok && part["type"] == "tool_use" {
+				if searched = part["name"] == toolSearch; searched {
+					lookups[part["id"]] = true
+				}
 			}
 			if ok && part["type"] == "tool_result" && !lookups[part["tool_use_id"]] {
 				content, _ := json.Marshal(part["content"])
@@ -141,7 +139,7 @@ func (m *model) anthropic(body object) []object {
 			}
 		}
 	}
-	name, input := m.next(offered, results)
+	name, input := m.next(offered, results, searched)
 	stop, begin, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "done"}
 	if name != "" {
 		given, _ := json.Marshal(input)
@@ -188,7 +186,7 @@ func (m *model) openai(body object) []object {
 		"type": "message", "id": "m_1", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": "done", "annotations": []any{}}},
 	}
-	if name, input := m.next(offered, results); name != "" {
+	if name, input := m.next(offered, results, false); name != "" {
 		given, _ := json.Marshal(input)
 		item = object{
 			"type": "function_call", "id": fmt.Sprint("fc_", len(results)), "call_id": fmt.Sprint("call_", len(results)),

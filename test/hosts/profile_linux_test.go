@@ -28,7 +28,7 @@ func TestProfiles(t *testing.T) {
 					shell(h.name, "curl -sS --max-time 20 https://example.com/"),
 				)
 				p.hold(h, m)
-				args := append([]string{"run", "--tty", "--profile", profile, "--", h.name}, h.once...)
+				args := append([]string{"run", "--tty", "--env", "SHELL", "--profile", profile, "--", h.name}, h.once...)
 				s := screen.Sit(t, p.command(t.Context(), "pwos", args...), patience/3)
 				if got := s.Status(); got != 0 {
 					t.Errorf("exit status %d", got)

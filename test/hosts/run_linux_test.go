@@ -71,7 +71,7 @@ func (p *place) identity() {
 // sit runs a host in a terminal.
 func (p *place) sit(h hosted, allow string, args ...string) *screen.Screen {
 	p.t.Helper()
-	return screen.Sit(p.t, p.command(p.t.Context(), "pwos", append([]string{"run", "--tty", "--allow", allow, "--", h.name}, args...)...), patience/3)
+	return screen.Sit(p.t, p.command(p.t.Context(), "pwos", append([]string{"run", "--tty", "--env", "SHELL", "--allow", allow, "--", h.name}, args...)...), patience/3)
 }
 
 // killKernel kills the kernel, as a fault would.
