@@ -19,7 +19,6 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster/bus"
 	"github.com/promptware-os/pwos/internal/logging"
-	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/internal/version"
 )
 
@@ -103,7 +102,6 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 	f.StringVar(&s.Name, "name", "", "name of this node, where several make one bus")
 	f.StringVar(&s.Peers, "peers", "", "HOST:PORT for the other nodes")
 	f.StringArrayVar(&s.Routes, "route", nil, "HOST:PORT of another node, as in its --peers; may be repeated")
-	f.VisitAll(once.Flag)
 	return cmd
 }
 

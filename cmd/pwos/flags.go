@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -193,9 +192,6 @@ func flagError(err error) error {
 	}
 	if why, ok := errors.AsType[unfit](wrong); ok {
 		return fmt.Errorf("--%s %w", wrong.GetFlag().Name, why)
-	}
-	if why, ok := errors.AsType[once.Twice](wrong); ok {
-		return fmt.Errorf("--%s: %w", wrong.GetFlag().Name, why)
 	}
 	var what string
 	switch wrong.GetFlag().Value.Type() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -144,17 +143,7 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 			cmd.AddCommand(verb)
 		}
 	}
-	flagsOnce(cmd)
 	return cmd
-}
-
-// flagsOnce has the flags of a command, and of those below it, take one value.
-func flagsOnce(cmd *cobra.Command) {
-	cmd.PersistentFlags().VisitAll(once.Flag)
-	cmd.Flags().VisitAll(once.Flag)
-	for _, verb := range cmd.Commands() {
-		flagsOnce(verb)
-	}
 }
 
 // subject is a group of verbs in the help.

@@ -13,7 +13,6 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/spf13/pflag"
 
-	"github.com/promptware-os/pwos/internal/once"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -39,7 +38,6 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 		}
 	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
-	flags.VisitAll(once.Flag)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Fprint(stdout, usage, flags.FlagUsages())

@@ -98,7 +98,7 @@ func TestExplainedRefusals(t *testing.T) {
 		{"Clock.Get", `{}`, "token", "capability.denied", "Clock.Get", "cap grant"},
 		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"Read","input":{}}`, "", "", "", ""},
 		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"Bash","input":{}}`, "token", "capability.denied", "claude/Bash", "--add Tool:claude/Bash"},
-		{"Host.ToolUse", `{"host":"claude/x","session":"s","tool":"Bash","input":{}}`, "token", "wire.invalid_input", "tool", ""},
+		{"Host.ToolUse", `{"host":"claude/x","session":"s","tool":"Bash","input":{}}`, "data", "wire.invalid_input", "host must be", ""},
 		{"Syscall.Call", `{"syscall":"mcp/fs/write","args":[{}]}`, "token", "capability.denied", "mcp/fs/write", "--add Call:mcp/fs/write"},
 		{"Syscall.Shutdown", `{}`, "token", "capability.operator_only", "operator", ""},
 		{"Capability.Check", `{"syscall":"Memory.Get","data":{"key":"nope"}}`, "", "", "", ""},

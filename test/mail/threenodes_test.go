@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cluster/bus"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testbus"
@@ -30,6 +32,9 @@ func threeNodes(t *testing.T, a *authority, lines []string) (nodes []*busProcess
 		b.Dir, b.Name, b.Listen, b.Peers = testkit.Dir(t), "n"+string(rune('1'+i)), freePort(t, ip), freePort(t, ip)
 		b.Cert, b.Key = a.issue(b.Name, ip, -time.Hour, time.Hour)
 		nodes = append(nodes, b)
+		streams := filepath.Join(b.Dir, "streams")
+		testkit.Must(t, os.Mkdir(streams, 0o700))
+		lines = append(lines, testkit.Value(bus.NodeLine(streams, b.Name))(t))
 	}
 	for _, b := range nodes {
 		for _, other := range nodes {
