@@ -16,7 +16,7 @@ import (
 
 // worst are names with all that shells interpret, which none of them may do.
 var worst = []string{
-	"!\"#$%&'()*+,-.:;<=>?@[\\]^_`{|}~", "Bash$(evil>PWNED)", "`evil`", "a;evil;'evil'", "\\'$(evil)\\'", "a\\'; evil; '", "a|evil&evil", "=evil", "%2e$(evil)", "a{evil,}~", "é\"$(evil)\"",
+	"!\"#$%&'()*+,-.:;<=>?@[\\]^_`{|}~", "Bash$(evil>PWNED)", "`evil`", "a;evil;'evil'", "a\\'; evil; '", "a|evil&evil", "é\"$(evil)\"",
 }
 
 // plain are characters that no shell interprets.
@@ -85,7 +85,7 @@ func TestAdvice(t *testing.T) {
 // spoiled returns the data of a call with a hostile name in place of each of its strings.
 func spoiled(t *testing.T, data string) (all []string) {
 	for _, name := range worst {
-		for _, form := range []string{"%s", "a/%s", "os:///a/%s", "https://%s/", "https://b.test/%s", "Tool:claude/%s", "mcp/fs/%s"} {
+		for _, form := range []string{"%s", "a/%s", "https://%s/"} {
 			text := fmt.Sprintf(form, name)
 			var members map[string]any
 			testkit.Must(t, json.Unmarshal([]byte(data), &members))
