@@ -47,8 +47,10 @@ type Limits struct {
 	HeaderBytes  int64 // of a header, each way: 32 KiB
 	InlineBytes  int   // of a body that Response.Body holds, as a JSON string: 8 KiB
 
-	Redirects  int // followed: 5
-	Concurrent int // calls in flight; further calls wait, within their time limit: 64
+	Redirects int // followed: 5
+	// Concurrent is how many calls are in flight; further calls wait, within their time limit: 96, more than the effects of agents and
+	// of the operator that run at a time, so that the operator waits for no agent here either.
+	Concurrent int
 }
 
 func (l Limits) orDefault() Limits {
@@ -62,7 +64,7 @@ func (l Limits) orDefault() Limits {
 	l.HeaderBytes = cmp.Or(l.HeaderBytes, 32<<10)
 	l.InlineBytes = cmp.Or(l.InlineBytes, 8<<10)
 	l.Redirects = cmp.Or(l.Redirects, 5)
-	l.Concurrent = cmp.Or(l.Concurrent, 64)
+	l.Concurrent = cmp.Or(l.Concurrent, 96)
 	return l
 }
 

@@ -100,9 +100,11 @@ func (r *Runner) look(now time.Time) (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wanted := make(map[int64]bool)
-	each := make(map[int64]int)
+	each, agents := make(map[int64]int), 0
 	for _, one := range r.running {
-		each[one.pid]++
+		if each[one.pid]++; one.pid != kernel.Operator {
+			agents++
+		}
 	}
 	for _, j := range r.Jobs.Active() {
 		wanted[j.ID] = true
@@ -113,8 +115,10 @@ func (r *Runner) look(now time.Time) (next time.Duration) {
 			if next == 0 || wait < next {
 				next = wait
 			}
-		case len(r.running) < MaxAll && each[j.PID] < MaxEach:
-			each[j.PID]++
+		case each[j.PID] < MaxEach && (j.PID == kernel.Operator || agents < MaxAll):
+			if each[j.PID]++; j.PID != kernel.Operator {
+				agents++
+			}
 			r.begin(j)
 		}
 	}

@@ -218,3 +218,37 @@ func TestSleeps(t *testing.T) {
 		}
 	})
 }
+
+// TestTurnsOfTheOperator: jobs of agents that take all turns hold up other agents' jobs, and none of the operator's.
+func TestTurnsOfTheOperator(t *testing.T) {
+	t.Parallel()
+	test(t, func(s *shell) {
+		var mu sync.Mutex
+		agents, operators := 0, 0
+		s.call = func(ctx context.Context, caller kernel.Caller, _ schema.Message) ([]byte, error) {
+			mu.Lock()
+			if caller.PID == kernel.Operator {
+				operators++
+			} else {
+				agents++
+			}
+			mu.Unlock()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		for pid := range int64(jobs.MaxAll/jobs.MaxEach + 1) {
+			for range jobs.MaxEach {
+				s.start(pid+1, `{"name":"Clock.Get"}`)
+			}
+		}
+		s.start(kernel.Operator, `{"name":"Clock.Get"}`)
+		r := s.runner()
+		synctest.Wait()
+		mu.Lock()
+		if agents != jobs.MaxAll || operators != 1 {
+			t.Errorf("%d jobs of agents and %d of the operator run", agents, operators)
+		}
+		mu.Unlock()
+		r.Close()
+	})
+}

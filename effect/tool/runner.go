@@ -17,15 +17,17 @@ type Runner struct {
 	caller   Caller
 	programs func() (*Programs, error)
 	log      *slog.Logger
-	slots    chan struct{} // has a value for each running tool
+	slots    chan struct{} // has a value for each running tool of an agent
+	own      chan struct{} // likewise, of the operator, which waits for no agent
 }
 
-// NewRunner returns a runner that runs at most atOnce tools at a time; 0: half the number of processors. A module runs on the kernel's
+// NewRunner returns a runner that runs at most atOnce tools of agents, and as many of the operator, at a time; 0: half the number of
+// processors. A module runs on the kernel's
 // threads: with a module on every processor, the kernel would wait for tens of milliseconds at a time. programs returns the Programs
 // of a call; nil: those of caller.
 func NewRunner(caller Caller, atOnce int, programs func() (*Programs, error), log *slog.Logger) *Runner {
-	slots := make(chan struct{}, cmp.Or(atOnce, max(1, runtime.GOMAXPROCS(0)/2)))
-	return &Runner{caller: caller, programs: programs, log: log, slots: slots}
+	most := cmp.Or(atOnce, max(1, runtime.GOMAXPROCS(0)/2))
+	return &Runner{caller: caller, programs: programs, log: log, slots: make(chan struct{}, most), own: make(chan struct{}, most)}
 }
 
 // Close frees the engine of modules. There must be no calls in flight.
@@ -34,9 +36,13 @@ func (r *Runner) Close() error { return r.caller.Modules.Close() }
 // Call runs or describes a tool that the caller's token allows. If the tool was found, the result has its URI, digest and outcome, even
 // if it failed.
 func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*schema.ToolCall, error) {
+	slots := r.slots
+	if job.PID == kernel.Operator {
+		slots = r.own
+	}
 	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -1,8 +1,10 @@
 package tool_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/tool"
@@ -68,5 +70,43 @@ func TestRunner(t *testing.T) {
 		case x.id != "" && (outcome.Err == nil || outcome.Err.ID != x.id || outcome.Err.Kind != x.id.Kind()):
 			t.Errorf("%s: %+v, want %s", name, outcome.Err, x.id)
 		}
+	}
+}
+
+// TestOperatorsTurn checks that tools of agents that take all turns hold up other agents, and not the operator.
+func TestOperatorsTurn(t *testing.T) {
+	t.Parallel()
+	c := tools(t, map[string][]byte{"echo": echo()})
+	began, release := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	r := tool.NewRunner(*c, 1, func() (*tool.Programs, error) {
+		if calls.Add(1) == 1 {
+			close(began)
+			<-release
+		}
+		return nil, nil
+	}, slog.New(slog.DiscardHandler))
+	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"Call:echo"}}}}
+	run := func(ctx context.Context, pid int64) error {
+		_, err := r.Call(ctx, &kernel.Job{PID: pid, Token: token}, &process.Tool{Path: "echo", Input: []byte(`[1]`)})
+		return err
+	}
+	done := make(chan error)
+	go func() { done <- run(t.Context(), 7) }()
+	<-began
+	if err := run(t.Context(), kernel.Operator); err != nil {
+		t.Errorf("the operator's tool: %v", err)
+	}
+	over, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("it waits"))
+	if err := run(over, 8); err == nil || err.Error() != "it waits" {
+		t.Errorf("another agent's tool: %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }

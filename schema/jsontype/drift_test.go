@@ -71,6 +71,9 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				for i := range testkit.Rounds(5, 10, 10) {
 					doc := maker{t: t, careful: i == 0}.value(s)
+					if i == 1 && refused == 0 && s["type"] != nil { // chance alone has once made 100 documents that are all accepted
+						doc = "[[0]]"
+					}
 					_, err := typ.Decode([]byte(doc))
 					if err != nil {
 						refused++
