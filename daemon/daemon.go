@@ -216,7 +216,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds,
+		Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Code: d.runsCode(),
+		Poller: poller, Log: d.log, Blobs: d.blobs, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {

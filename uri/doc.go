@@ -10,7 +10,7 @@
 //	https://h/p     as it is, in canonical form
 //
 // # What is refused
-// A name has one meaning or none: a name that two readers could understand differently is refused instead of corrected.
+//
 // A name has one meaning or none: what two readers could read differently is refused, not corrected.
 //
 //   - A way above root, also above the root of an https: host.
