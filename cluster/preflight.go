@@ -236,7 +236,7 @@ func connPromises(conn *nats.Conn) Promises {
 	at, err := netip.ParseAddrPort(conn.ConnectedAddr())
 	local := err == nil && at.Addr().Unmap().IsLoopback()
 	return Promises{
-		finding("tls", false, noTLS != nil && !local, "who is between this host and the bus can read and change what is sent: use a certificate, and tls:// in cluster.bus"),
+		finding("tls", false, noTLS != nil && !local, "anybody between this host and the bus can read and change the traffic: use a certificate, and tls:// in cluster.bus"),
 		finding("max_payload", false, conn.MaxPayload() < MaxMessage, "messages between kernels have at most %d bytes there, less than the %d of pwos-bus: raise max_payload", conn.MaxPayload(), MaxMessage),
 	}
 }

@@ -364,7 +364,7 @@ func (p *peer) leaveQueued(one *parcel, why string) {
 }
 
 // refused handles that the other kernel refuses the requests of this one. A letter that was never sent and that a call waits
-// for ends with the error. The others stay: one that was sent may have arrived, whoever refuses now, and for one that is
+// for ends with the error. The others stay: one that was sent may have arrived before this refusal, and for one that is
 // queued the operator of the other kernel may change that.
 func (p *peer) refused(batch []*parcel, why *fault.Fault) {
 	p.mu.Lock()

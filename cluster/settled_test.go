@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// anotherHost is a host of beta that answers as body says: a session to who asks for one, and what is sent with it.
+// anotherHost is a host of beta that answers as body says: with a session where one is asked for, and with that body.
 func anotherHost(t *testing.T, body func(request string) string) (from *cluster.Node, sender *recorder) {
 	t.Helper()
 	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -61,7 +61,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A NATS server does not say whether it syncs: quorum needs somebody who does. What else is wrong with it is found.
+// A NATS server does not say whether it syncs, which counts as "not kept". Its other faults are found.
 func TestPreflightOfServer(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

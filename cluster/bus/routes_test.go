@@ -114,7 +114,7 @@ func TestNodesKnowEachOther(t *testing.T) {
 	}
 }
 
-// Nodes that the members file does not name are refused, whoever connects to whom. They get no message and no stream.
+// Nodes that the members file does not name are refused in both directions. They get no message and no stream.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
