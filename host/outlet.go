@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// outlet passes a program's standard error to its caller, who reads it from a FIFO: all of it and in order. The program waits for
+// outlet passes all of a program's standard error to its caller, in order, through a FIFO. The program waits for
 // its caller as at a pipe. Its end does not: what was not read by then, at most what a pipe holds, is delivered after it. Of several
 // programs at one FIFO, as after a restart, each waits for the one before.
 type outlet struct {
