@@ -189,14 +189,26 @@ func TestCatalogue(t *testing.T) {
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	b.WriteString("# Errors\n\nEvery error has an id, in `metadata.error` of its answer, that never changes. Its message may. Programs decide by the id or the\n" +
-		"code. `pwos describe --errors` prints this list, which `go test ./schema/fault -update` writes.\n\n" +
-		"`exit` is the exit status of a verb that ends with the error: 1 it failed, 2 wrong usage, 3 denied, 4 not found, 5 over a quota,\n" +
-		"6 the kernel, or another one that was asked, cannot be reached and nothing was done, 7 timed out or the outcome is unknown,\n" +
-		"8 conflict, 9 it waits for an approval, 10 an integrity check failed, 127 the program could not be started. The streaming client\n" +
-		"ends with 1 if any error passed.\n\n| id | OsMessage | OsEvent | exit | meaning | what to do |\n|---|---|---|---|---|---|\n")
-	for _, e := range fault.Catalogue() {
-		fmt.Fprintf(&b, "| `%s` | %d | `%s` | %d | %s | %s |\n", e.ID, e.Kind.Status(), e.Kind.Word(), e.ID.Exit(), e.Meaning, e.Fix)
+	b.WriteString("# Errors\n\nEvery error has an id, in `metadata.error` of its answer, that never changes. Its message may. Programs decide by the id or\n" +
+		"the code. `pwos describe --errors [ID]` prints the list with what to do about each, as the error itself does;\n" +
+		"`go test ./schema/fault -update` writes this page.\n\n" +
+		"Exit statuses of the verbs: 1 failed, 2 wrong usage, 3 denied, 4 not found, 5 over a quota, 6 the kernel, or another one that\n" +
+		"was asked, cannot be reached and nothing was done, 7 timed out or the outcome is unknown, 8 conflict, 9 waits for an approval,\n" +
+		"10 an integrity check failed, 127 the program could not be started. The streaming client ends with 1 if any error passed.\n\n" +
+		"Each heading has the code of OsMessage, that of OsEvent, and the exit status, unless the row has another.\n")
+	for kind := fault.Kind(0); kind.Valid(); kind++ {
+		heading := fmt.Sprintf("\n## %d, %s, exit %d: %v\n\nid | meaning\n---|---\n", kind.Status(), kind.Word(), (&fault.Fault{Kind: kind}).Exit(), kind)
+		for _, e := range fault.Catalogue() {
+			if e.Kind != kind {
+				continue
+			}
+			fmt.Fprintf(&b, "%s`%s` | %s", heading, e.ID, e.Meaning)
+			if exit := e.ID.Exit(); exit != (&fault.Fault{Kind: kind}).Exit() {
+				fmt.Fprintf(&b, " Exit %d.", exit)
+			}
+			b.WriteString("\n")
+			heading = ""
+		}
 	}
 	const path = "../../docs/errors.md"
 	if *update {
