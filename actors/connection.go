@@ -35,8 +35,7 @@ type connection struct {
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains whose death it watches
 	following   []*subscription
-	provides    bool           // it provides a registered syscall
-	asked       schema.Dialect // the dialect of calls that it is asked to carry out
+	provides    bool // it provides a registered syscall
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has closed both directions; frames that it sent before are still handled
 	drained     bool            // all frames are handled, or wait for answers that no client waits for

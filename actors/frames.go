@@ -30,6 +30,7 @@ type frames struct {
 	size     int // bytes read for these calls: with their number, the credits to return
 	answers  int // bytes of their outcomes that were charged to the account
 	replyTo  *actor.PID
+	from     *connection     // that made these calls; nil: the kernel
 	alone    bool            // its calls run alone on their connection
 	ctx      context.Context // of calls that run alone: ends with the connection, or when the client disconnects
 	run      *ownRun         // carries out the effect of a call that Act made
@@ -144,6 +145,7 @@ func (f *frames) charge(call *kernel.Call) {
 
 // answer sends the frames back to their connection, after their effects outside the kernel.
 func (f *frames) answer(ctx actor.Context, a *audit) {
+	f.bind(a.kernel.providers)
 	if f.intends() {
 		a.kernel.runs.begin(f)
 	} else if list := f.effects(); list != nil {
@@ -160,7 +162,7 @@ type split struct{ head, rest *frames }
 // applied. The connection now waits for two batches.
 func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	head := newFrames()
-	head.domain, head.replyTo, head.account = f.domain, f.replyTo, f.account
+	head.domain, head.replyTo, head.from, head.account = f.domain, f.replyTo, f.from, f.account
 	head.answers, f.answers = f.answers, 0 // only the calls of head have outcomes
 	head.calls = append(head.calls, f.calls[:n]...)
 	left := copy(f.calls, f.calls[n:])

@@ -90,6 +90,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var gate kernel.Gate
 	var registry kernel.Registry
 	var patience time.Duration
+	var blobs actors.Blobs
 	var quorum *actors.Quorum
 	var snapshots *record.Snapshots
 	var processes kernel.Processes = nobody{}
@@ -117,6 +118,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			quorum = o
 		case *record.Snapshots:
 			snapshots = o
+		case actors.Blobs:
+			blobs = o
 		case answering:
 			patience = time.Duration(o)
 		default:
@@ -134,7 +137,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		Snapshots: snapshots,
 		Bounds:    bounds,
 		Gate:      gate,
-		Registry:  registry, ProviderTime: patience,
+		Registry:  registry, ProviderTime: patience, Blobs: blobs,
 		Runners: runnersOf(domains),
 		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Budgets: budgets, Tokens: s.tokens, Processes: processes,
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),

@@ -246,7 +246,7 @@ func runsAlone(call *kernel.Call) bool {
 func (c *connection) sendBatch() {
 	if b := c.input.batch; b != nil {
 		c.input.batch = nil
-		b.replyTo = c.self
+		b.replyTo, b.from = c.self, c
 		c.waiting = append(c.waiting, b)
 	}
 }

@@ -26,20 +26,27 @@ type providers struct {
 	long chan struct{} // slots for answers that are read from blobs
 
 	mu    sync.Mutex
-	by    map[registered]*connection
+	by    map[registered]provider
 	calls map[string]*provided
 }
 
 // registered names a registered syscall.
 type registered struct{ origin, name string }
 
+// provider is the connection that provides a syscall.
+type provider struct {
+	conn    *connection
+	dialect schema.Dialect // of its registration
+}
+
 // provided is a call in flight to its provider.
 type provided struct {
-	by     *connection
-	from   string      // the calling connection
-	causes []*provided // calls that from carries out, for one of which it may make this one
-	over   bool        // it is answered
-	answer chan answer // buffered: one answer
+	by      *connection
+	dialect schema.Dialect // of its request
+	from    string         // the calling connection
+	causes  []*provided    // calls that from carries out, for one of which it may make this one
+	over    bool           // it is answered
+	answer  chan answer    // buffered: one answer
 
 	pid    int64  // the PID that makes it
 	origin string // of the stored data that the PID sees
@@ -66,20 +73,42 @@ func (call *provided) waits(conn string, seen map[*provided]bool) bool {
 }
 
 func newProviders(limit time.Duration, ids *ids) *providers {
-	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]*connection), calls: make(map[string]*provided)}
+	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]provider), calls: make(map[string]*provided)}
 }
 
 // requested tells a connection to carry out a call, or that the call was cancelled.
 type requested struct {
-	callID string
-	event  kernel.Event
+	dialect schema.Dialect
+	callID  string
+	event   kernel.Event
 }
 
-// bind makes a connection the provider of a syscall, replacing another.
-func (p *providers) bind(origin, name string, c *connection) {
+// bind makes a connection the provider of what it has registered with a call, replacing another.
+func (p *providers) bind(call *kernel.Call, c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.by[registered{origin, name}] = c
+	if !c.over.Load() { // otherwise unbind has run
+		p.by[registered{call.Origin, call.Input.(*schema.RegisterInput).Name}] = provider{c, call.Message.Dialect}
+	}
+}
+
+// bind makes the connection the provider of what f registers. A registration is bound when its answer leaves, and effects
+// begin in the same order: who can see the registration can call it.
+func (f *frames) bind(p *providers) {
+	for i := range f.calls {
+		if call := &f.calls[i]; f.from != nil && registers(call) {
+			p.bind(call, f.from)
+		}
+	}
+}
+
+// registers reports whether a call has made its connection the provider of a syscall.
+func registers(call *kernel.Call) bool {
+	if call.Err != nil || call.Syscall != schema.SyscallRegister.Row() {
+		return false
+	}
+	in := call.Input.(*schema.RegisterInput)
+	return in.Provider != nil && (!schema.UserSpace(in.Name) || call.PID != kernel.Operator) // the operator registers a path for another process
 }
 
 // unbind removes what a connection provides, and fails the calls in flight to it.
@@ -87,7 +116,7 @@ func (p *providers) unbind(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for one, by := range p.by {
-		if by == c {
+		if by.conn == c {
 			delete(p.by, one)
 		}
 	}
@@ -120,7 +149,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask provider: %w", err)
 	}
-	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallRequested, Data: data, Causation: job.ID}})
+	call.by.tell(&requested{call.dialect, id, kernel.Event{Type: schema.SyscallRequested, Data: data, Causation: job.ID}})
 	late := time.NewTimer(p.time)
 	defer late.Stop()
 	var why *fault.Fault
@@ -136,7 +165,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if data, err = schema.Marshal(&schema.CancelledEvent{CallID: id}); err != nil {
 		return nil, fmt.Errorf("tell provider: %w", err)
 	}
-	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallCancelled, Data: data, Causation: job.ID}})
+	call.by.tell(&requested{call.dialect, id, kernel.Event{Type: schema.SyscallCancelled, Data: data, Causation: job.ID}})
 	return (<-call.answer).of(job) // it may have been answered meanwhile
 }
 
@@ -149,7 +178,7 @@ func (o answer) of(job *kernel.Job) ([]byte, error) {
 	return o.data, nil
 }
 
-// begin registers a call in flight to the provider of its syscall.
+// begin registers a call in flight to the provider of its syscall, which is asked in the dialect of its registration.
 func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *provided, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,11 +186,12 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	if entry, ok := schema.MCPEntry(name); ok {
 		name = entry // the provider of a path provides everything below it
 	}
-	c := p.by[registered{do.Origin, name}]
+	by := p.by[registered{do.Origin, name}]
+	c := by.conn
 	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
-	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan answer, 1), message: job.ID, progress: job.Progress}
+	id, call := p.ids.next(), &provided{by: c, dialect: by.dialect, from: job.Conn, causes: p.causes(job), answer: make(chan answer, 1), message: job.ID, progress: job.Progress}
 	call.pid, call.origin, call.check = job.PID, job.Origin, do.CheckOutput
 	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
 		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
@@ -291,17 +321,6 @@ func (c *connection) provide(call *kernel.Call) {
 	}
 }
 
-// registered makes the connection the provider of a syscall when its registration is answered.
-func (c *connection) registered(call *kernel.Call) {
-	in := call.Input.(*schema.RegisterInput)
-	if in.Provider == nil || schema.UserSpace(in.Name) && call.PID == kernel.Operator { // the operator registers a path for another process
-		return
-	}
-	c.provides = true
-	c.asked = call.Message.Dialect
-	c.kernel.providers.bind(call.Origin, in.Name, c)
-}
-
 // fits reports whether an event fits a line.
 func (c *connection) fits(e *kernel.Event) bool {
 	const envelope, escaped = 512, 6 // bytes: for the rest of the line; the most that one byte of an id takes
@@ -337,7 +356,7 @@ func (c *connection) requested(r *requested) {
 	case !c.fits(&r.event):
 		c.kernel.providers.refuse(r.callID, fault.WireTooLong.New("the call is longer than a line of its provider's connection: nothing was done"))
 	default:
-		c.pushOne(c.asked, &r.event)
+		c.pushOne(r.dialect, &r.event)
 	}
 }
 
@@ -347,8 +366,8 @@ func (c *connection) changed(call *kernel.Call) {
 	case call.Err != nil || call.Syscall == nil:
 	case call.Syscall == schema.ProcessAttach.Row():
 		c.attached(call)
-	case call.Syscall == schema.SyscallRegister.Row():
-		c.registered(call)
+	case registers(call):
+		c.provides = true
 	}
 }
 

@@ -1,6 +1,8 @@
 package actors_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,6 +53,38 @@ func TestSilentProvider(t *testing.T) {
 	if a := call(`{}`); a.Code != "503" {
 		t.Errorf("after its end: %s", a)
 	}
+}
+
+// TestProviderAtOnce: who can see a registration can call it, although its answer waits for an earlier one that is being
+// stored.
+func TestProviderAtOnce(t *testing.T) {
+	t.Parallel()
+	domain, store := self.New(nil), make(slowBlobs)
+	s := startHosting(t, faultfs.NewDisk(), mount(domain), idempotency.New(), textLog, actors.Hosting{}, domain.Registry(), store, answering(time.Millisecond))
+	const limit = 4096
+	provider, caller := s.serve(newLink(schema.OsMessage, limit, unbounded)), s.connect()
+	provider.send(
+		frame(schema.OsMessage, schema.KindQuery, "Syscall.Ping", `{"payload":"`+strings.Repeat("x", limit-150)+`"}`, "p"),
+		frame(schema.OsMessage, schema.KindCommand, "Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`, "r"))
+	<-store // the answer to the ping does not fit a line
+	caller.send(frame(schema.OsMessage, schema.KindQuery, "Sum.Add", `{}`, "c"))
+	if a := caller.next(); a.Code != "504" { // its provider was asked, and has not answered
+		t.Errorf("got %s", a)
+	}
+	store <- struct{}{}
+}
+
+// slowBlobs is a store that sends when a Put begins, and waits until the test sends.
+type slowBlobs chan struct{}
+
+func (s slowBlobs) Put(int64, string, bool, io.Reader) (schema.BlobPointer, error) {
+	s <- struct{}{}
+	<-s
+	return schema.BlobPointer{}, errors.New("not stored")
+}
+
+func (s slowBlobs) Read(int64, string, schema.BlobPointer, int64) ([]byte, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // TestProgressNotRead: a caller that reads gets each report of progress that is not too soon; for a caller that does not
