@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // Process is the domain of the process table.
 const Process Domain = "process"
 
@@ -97,7 +99,7 @@ var (
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target
-	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. An agent spawned by an agent gets its parent's name as a prefix: parent/child. Living siblings have different names."`
+	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, not only digits, without / : @ and #. An agent spawned by an agent gets its parent's name as a prefix: parent/child. Living siblings have different names."`
 	Intent       *string          `json:"intent,omitzero" keep:"always" maxlen:"1024" doc:"What it is for, in words."`
 	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
@@ -148,9 +150,19 @@ type TerminateOutput struct {
 	Kernel    string `json:"kernel,omitzero" keep:"always" doc:"Kernel of the cluster that it was a process of; absent: this one."`
 }
 
+// AgentName returns name with what no new agent's name has replaced: only digits, which are a PID on a command line, and ":", "@" and
+// "#", which separate a name from a step, a kernel and an entry there.
+func AgentName(name string) string {
+	name = strings.NewReplacer(":", "-", "@", "-", "#", "-").Replace(name)
+	if name != "" && strings.Trim(name, "0123456789") == "" {
+		return "agent-" + name
+	}
+	return name
+}
+
 // AttachInput is the data of Process.Attach.
 type AttachInput struct {
-	AgentID      string           `json:"agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the process, without a slash."`
+	AgentID      string           `json:"agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the process; that of a new one is not only digits, and has no / : @ and #."`
 	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do. Default: the default grant for a new process; what it has for an existing one. An existing process with other capabilities is refused."`
 	Via          *string          `json:"via,omitzero" keep:"always" enum:"mcp hook" doc:"The door that this connection serves, for context.via of rules. Default: how it is connected."`
 }

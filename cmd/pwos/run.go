@@ -234,7 +234,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	j.input.ChildAgentID = f.name
 	if j.unnamed = f.name == ""; j.unnamed {
-		j.input.ChildAgentID = filepath.Base(args[0])
+		j.input.ChildAgentID = schema.AgentName(filepath.Base(args[0]))
 	}
 	return j, nil
 }

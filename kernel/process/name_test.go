@@ -75,3 +75,51 @@ func TestOldNames(t *testing.T) {
 	}
 	s.check()
 }
+
+// TestNewNames: what a command line could not tell from a PID, a step or another kernel's process is no name of a new agent. The name of
+// a key's agent is the kernel's.
+func TestNewNames(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for name, instead := range map[string]string{
+		"12": "agent-12", "007": "agent-007", "a:1": "a-1", "a@beta": "a-beta", "#3": "-3", "key:SHA256:abc": "key-SHA256-abc",
+	} {
+		for call, field := range map[string]string{"Syscall.Spawn": "child_agent_id", "Process.Attach": "agent_id"} {
+			_, err := s.run(kernel.Operator, call, `{"`+field+`":"`+name+`"}`)
+			if err == nil || err.Code() != 422 || !strings.Contains(err.Text(), field) || !strings.HasSuffix(err.Fix, "such as "+instead) {
+				t.Errorf("%s of %s: %v", call, name, err)
+			}
+		}
+	}
+	spawned := func(by int64, data string) bool {
+		_, err := s.run(by, "Syscall.Spawn", data)
+		return err == nil
+	}
+	for _, name := range []string{"v2", "a.1", "1-2", "٣"} {
+		if !spawned(kernel.Operator, `{"child_agent_id":"`+name+`","capabilities":{"allowed_syscalls":["*"]}}`) {
+			t.Errorf("%s is refused", name)
+		}
+	}
+	const ofKey = `{"child_agent_id":"key:SHA256:abc","intent":"key:SHA256:abc"}`
+	if spawned(1, ofKey) {
+		t.Error("an agent gives its child the name of a key's agent")
+	}
+	if !spawned(kernel.Operator, ofKey) {
+		t.Error("the name of a key's agent is refused")
+	}
+	if _, err := s.run(kernel.Operator, "Process.Attach", `{"agent_id":"key:SHA256:abc"}`); err == nil || err.ID != fault.ProcessTaken {
+		t.Errorf("attach to a key's agent: %v", err)
+	}
+	s.check()
+}
+
+// TestOldNamesStay: an agent that has such a name from before is replayed, and a connection can still become it.
+func TestOldNamesStay(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", `{"child_agent_id":"7:a"}`), []byte(`{"child_pid":1,"child_agent_id":"7:a"}`))
+	s.domain = restore(t, s.domain)
+	if got, err := s.run(kernel.Operator, "Process.Attach", `{"agent_id":"7:a"}`); err != nil || !strings.Contains(got, `"created":false`) {
+		t.Errorf("attach: %s, %v", got, err)
+	}
+}

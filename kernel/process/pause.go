@@ -76,14 +76,14 @@ const KernelIntent = "kernel:"
 
 // attach answers Process.Attach (PROTOCOL 11). The connection becomes the process after the answer.
 func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.AttachOutput, _ error) {
-	if err := checkAgentID("agent_id", in.AgentID); err != nil {
-		return out, err
-	}
 	if call.Refused != nil {
 		return out, call.Refused
 	}
 	found := d.table.names[sibling{call.PID, call.Origin, in.AgentID}]
 	if len(found) == 0 {
+		if err := checkAgentID("agent_id", in.AgentID); err != nil {
+			return out, err
+		}
 		child := d.table.next
 		return schema.AttachOutput{PID: child, AgentID: in.AgentID, Created: true}, d.endowChild(call, child, in.Capabilities)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // spawn answers Syscall.Spawn.
@@ -33,7 +34,7 @@ func (d *Domain) spawnHere(call *kernel.Call, in *schema.SpawnInput) (out schema
 	if err != nil {
 		return out, err
 	}
-	if err := cmp.Or(checkAgentID("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
+	if err := cmp.Or(checkChildID(call, in), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
 		return out, err
 	}
 	if err := d.checkProgram(call, &in.Program); err != nil {
@@ -128,12 +129,24 @@ func Cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 // maxName bounds the name of an agent including its ancestors', in characters.
 const maxName = 1024
 
-// checkAgentID refuses an invalid agent id.
+// checkAgentID refuses an invalid name of a new agent.
 func checkAgentID(field, name string) error {
 	if strings.Contains(name, "/") {
 		return kernel.Invalid(field, "must not contain a slash: it separates an agent's name from its child's")
 	}
+	if valid := schema.AgentName(name); valid != name {
+		return kernel.Invalid(field, `must not be only digits, nor contain ":", "@" or "#": a command line could not tell it from a PID, a step, or a process of another kernel`).
+			WithFix("choose another name, such as %s", quote.Word(valid))
+	}
 	return kernel.CheckName(field, name)
+}
+
+// checkChildID is checkAgentID, and accepts the name that the kernel gives to the agent of a key (PROTOCOL 4).
+func checkChildID(call *kernel.Call, in *schema.SpawnInput) error {
+	if call.PID == kernel.Operator && strings.HasPrefix(in.ChildAgentID, KeyIntent) && strings.HasPrefix(said(in.Intent, ""), KeyIntent) {
+		return nil
+	}
+	return checkAgentID("child_agent_id", in.ChildAgentID)
 }
 
 // name returns the full name of a child: the given one, below its parent's if an agent spawns it. Names are unique
