@@ -19,14 +19,12 @@ import (
 	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Client is one authenticated connection to a kernel. Close ends it.
 type Client struct {
-	conn   *unixsock.Conn
-	places unixsock.Places
-	pid    int
+	conn   *conn
+	places Places
 	login  *login
 	as     int64 // PID of this connection in the kernel
 	origin string
@@ -55,10 +53,9 @@ const (
 	streaming
 )
 
-func newClient(conn *unixsock.Conn, pid int) *Client {
+func newClient(conn *conn) *Client {
 	return &Client{
 		conn:   conn,
-		pid:    pid,
 		stamps: schema.NewStamper(),
 		wake:   make(chan struct{}, 1),
 		quit:   make(chan struct{}),
@@ -66,10 +63,10 @@ func newClient(conn *unixsock.Conn, pid int) *Client {
 }
 
 // PID returns the process number of the kernel, 0 if the system does not report it.
-func (c *Client) PID() int { return c.pid }
+func (c *Client) PID() int { return c.conn.pid }
 
 // Places returns the paths in the kernel's runtime directory.
-func (c *Client) Places() unixsock.Places { return c.places }
+func (c *Client) Places() Places { return c.places }
 
 // Identity identifies both ends of a connection.
 type Identity struct {
@@ -88,7 +85,7 @@ func (c *Client) Identity() Identity {
 }
 
 // Greet runs the prologue on another connection to the same kernel, with the key that logged this one in.
-func (c *Client) Greet(ctx context.Context, conn *unixsock.Conn) error {
+func (c *Client) Greet(ctx context.Context, conn access.Lines) error {
 	_, err := c.login.greet(ctx, conn)
 	return err
 }

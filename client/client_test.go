@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 func TestCall(t *testing.T) {
@@ -80,7 +81,7 @@ func TestKernelError(t *testing.T) {
 
 func TestKernelErrorOfAnotherForm(t *testing.T) {
 	t.Parallel()
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		if _, err := conn.Next(); err == nil {
 			_, _ = io.WriteString(conn, `{"kind":"error","type":"A.B","data":"broken","metadata":{"id":"1","timestamp":1}}`+"\n")
 		}
@@ -127,7 +128,7 @@ func TestErrorWithoutCausation(t *testing.T) {
 func TestCallCancelled(t *testing.T) {
 	t.Parallel()
 	arrived, answerNow := make(chan struct{}), make(chan struct{})
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		line, err := conn.Next()
 		if err != nil {
 			return
@@ -157,7 +158,7 @@ func TestCallCancelled(t *testing.T) {
 
 func TestHungUp(t *testing.T) {
 	t.Parallel()
-	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
+	c := connected(t, func(conn access.Lines) { _, _ = conn.Next() })
 	for range 2 { // the call in flight, and one after the end
 		if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, fault.DaemonHungUp) {
 			t.Errorf("error %v, want fault.DaemonHungUp", err)
@@ -168,7 +169,7 @@ func TestHungUp(t *testing.T) {
 // TestDismissed: an error that answers no call is the reason of the connection's end.
 func TestDismissed(t *testing.T) {
 	t.Parallel()
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		_, _ = conn.Next()
 		_, _ = io.WriteString(conn, `{"kind":"error","type":"Syscall.Authenticate","data":{"code":401,"message":"wrong key"},`+
 			`"metadata":{"id":"1","timestamp":1,"causation":"the reply"}}`+"\n")
@@ -183,7 +184,7 @@ func TestDismissed(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		_, _ = conn.Next()
 		close(arrived)
 		_, _ = conn.Next() // until the client closes
@@ -218,3 +219,31 @@ func TestBusy(t *testing.T) {
 		t.Errorf("calling after a stream: error %v, want ErrBusy", err)
 	}
 }
+
+// TestAnyStream: a Client needs no Unix socket.
+func TestAnyStream(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		answerAll(pipe{far, schema.NewLineReader(far, schema.MaxLine)})
+	}()
+	c := client.Over(near)
+	answer, err := c.Call(testkit.Context(t), schema.KindQuery, "Syscall.Ping", []byte(`{"payload":1}`))
+	if err != nil || string(answer.Data) != `{"payload":1}` {
+		t.Errorf("answer %s, error %v", answer.Data, err)
+	}
+	testkit.Must(t, c.Close())
+	testkit.Receive(t, served, "the end of the kernel's side")
+	testkit.Must(t, far.Close())
+}
+
+// pipe has the lines of a kernel's end of a net.Pipe.
+type pipe struct {
+	net.Conn
+	*schema.LineReader
+}
+
+func (pipe) Dialect() schema.Dialect { return schema.OsMessage }
+func (pipe) LineLimit() int          { return schema.MaxLine }

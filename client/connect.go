@@ -10,50 +10,31 @@ import (
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
-
-// maxAnswer bounds a line from the kernel, in bytes. The kernel obeys the limit of its configuration, which a client
-// does not know; this bound only stops a broken peer.
-const maxAnswer = 256 << 20
 
 // connect makes one connection and runs the prologue.
 func (d *dialer) connect(ctx context.Context) (*Client, error) {
-	nc, err := unixsock.Dial(ctx, d.options.socket())
+	conn, err := d.route.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.greet(ctx, nc)
+	c, err := d.greet(ctx, conn)
 	if err != nil {
-		return nil, errors.Join(err, nc.Close())
+		return nil, errors.Join(err, conn.Close())
 	}
 	c.places, c.login = d.places, d.login
 	return c, nil
 }
 
 // Over returns a client over a connection without prologue, to a kernel in this process. Close closes it.
-func Over(nc *net.UnixConn) (*Client, error) {
-	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
-	if err != nil {
-		return nil, err
-	}
-	return newClient(conn, os.Getpid()), nil
-}
+func Over(stream net.Conn) *Client { return newClient(newConn(stream, os.Getpid())) }
 
-func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
-	peer, err := unixsock.PeerOf(nc)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
-	if err != nil {
-		return nil, err
-	}
+func (d *dialer) greet(ctx context.Context, conn *conn) (*Client, error) {
 	asked, err := d.login.greet(ctx, conn)
 	if err != nil {
 		return nil, d.login.judge(err)
 	}
-	c := newClient(conn, peer.PID)
+	c := newClient(conn)
 	if !asked {
 		return c, nil
 	}
@@ -80,7 +61,7 @@ var errNextKey = errors.New("the kernel refused a key")
 
 // confirm checks with a ping that the kernel accepted the signature, and returns the PID of the connection. The kernel
 // answers an invalid signature, but not a valid one.
-func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
+func confirm(ctx context.Context, conn *conn) (as int64, err error) {
 	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only on a closed connection, whose reads have ended
 	defer func() {
 		if !undo() {

@@ -21,7 +21,8 @@ import (
 // dialer is the state of one call of Dial.
 type dialer struct {
 	options Options
-	places  unixsock.Places
+	route   route
+	places  Places // of a kernel on this machine
 	login   *login
 	started *Daemon // that this call started, until a connection to it succeeds
 	last    error   // of the latest attempt: reported when patience runs out
@@ -30,11 +31,11 @@ type dialer struct {
 // Dial connects to the kernel that o names and runs the prologue (BRIDGE 4.5.2). If no kernel runs and o.Spawn is set,
 // it starts one first. It returns a fault.DaemonUnreachable, a fault.AuthLogin, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
-	d := &dialer{options: o, places: o.places()}
+	d := &dialer{options: o, route: o.route(), places: o.places()}
 	spent := noAnswer(o.patience())
 	patient := newPatience(ctx, o.patience(), spent)
 	defer patient.done()
-	d.login = &login{keys: o.Keys, socket: o.socket(), rest: patient.rest}
+	d.login = &login{keys: o.Keys, route: d.route, rest: patient.rest}
 
 	c, err := backoff.Retry(patient,
 		func() (*Client, error) {
@@ -62,7 +63,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	default:
 		err = spent
 	}
-	return nil, unreachable(o.socket(), err)
+	return nil, unreachable(d.route, err)
 }
 
 // pace is the pause between attempts while a daemon ends or another client starts one.
@@ -92,11 +93,6 @@ func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 		return nil, judge(err)
 	}
 	return c, nil
-}
-
-// absent reports whether err means that no daemon runs, so that one may be started.
-func absent(err error) bool {
-	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNotListening)
 }
 
 // judge marks err as permanent unless it is temporary: another client is starting a daemon, a daemon that ends closed

@@ -28,13 +28,13 @@ func noAnswer(patience time.Duration) *fault.Fault {
 	return fault.DaemonNoAnswer.New("no answer within %v", patience)
 }
 
-// unreachable returns the error that the kernel at the socket cannot be reached, because of err.
-func unreachable(socket string, err error) *fault.Fault {
-	f := fault.DaemonUnreachable.New("reach kernel at %s: %v", socket, err)
+// unreachable returns the error that the kernel there cannot be reached, because of err.
+func unreachable(there route, err error) *fault.Fault {
+	f := fault.DaemonUnreachable.New("reach kernel at %s: %v", there, err)
 	if errors.Is(err, errNotRunning) {
-		f.Message = fmt.Sprintf("%v at %s", errNotRunning, socket)
+		f.Message = fmt.Sprintf("%v at %s", errNotRunning, there)
 	}
-	return f.With("socket", socket).Wrap(err)
+	return f.With("socket", there.String()).Wrap(err)
 }
 
 // launchFailed returns the error of a daemon that did not start, with the last lines of its log, oldest first. A
@@ -52,9 +52,9 @@ func launchFailed(err error, log string, tail []string) *fault.Fault {
 
 // loginFailed returns the error of a failed login: the kernel refused every key, or none was offered because the kernel
 // is not the known one or there is no key. skipped has the reasons why other keys were not offered.
-func loginFailed(socket string, offered []Offer, skipped []string, err error) *fault.Fault {
+func loginFailed(there route, offered []Offer, skipped []string, err error) *fault.Fault {
 	var b strings.Builder
-	fmt.Fprintf(&b, "log in to the kernel at %s: %v", socket, err)
+	fmt.Fprintf(&b, "log in to the kernel at %s: %v", there, err)
 	for i, o := range offered {
 		b.WriteString([]string{"; offered: ", ", "}[min(i, 1)] + o.String())
 	}

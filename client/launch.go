@@ -50,7 +50,7 @@ func mayLaunch() error {
 	return fault.DaemonInside.New("this process belongs to an agent, for which no other kernel is started; its own is reached at PWOS_RUNTIME_DIR, unless its sandbox is off")
 }
 
-func startDaemon(ctx context.Context, command *Command, places unixsock.Places) (*Daemon, error) {
+func startDaemon(ctx context.Context, command *Command, places Places) (*Daemon, error) {
 	log, err := openLog(places.Log)
 	if err != nil {
 		return nil, fmt.Errorf("open daemon log: %w", err)
@@ -95,7 +95,7 @@ func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 
 // daemonCommand returns the daemon's command. It runs in its own session, so that no terminal ends it
 // (BRIDGE 4.5.2).
-func daemonCommand(command *Command, places unixsock.Places, log, told *os.File) *exec.Cmd {
+func daemonCommand(command *Command, places Places, log, told *os.File) *exec.Cmd {
 	cmd := exec.Command(command.Path, command.Args...)
 	cmd.Dir = "/"
 	cmd.Env = daemonEnv(slices.Concat(os.Environ(), command.Env), places.Dir)

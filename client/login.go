@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // maxOffers bounds the keys that are offered to a kernel, each on its own connection.
@@ -21,8 +19,8 @@ const maxOffers = 6
 // login authenticates to one kernel, on any number of connections. It looks up the keys once, when the kernel first
 // asks for one, so that the user types a passphrase only once.
 type login struct {
-	keys   Keys
-	socket string // path
+	keys  Keys
+	route route
 	// rest pauses the timeout of Dial while a key signs. nil: there is no timeout.
 	rest func() (resume func())
 
@@ -46,7 +44,7 @@ func (o Offer) String() string {
 
 // greet runs the prologue on a connection. It reports whether the kernel asked for a key; the kernel then does not
 // acknowledge a valid answer (PROTOCOL 4), so confirm must follow.
-func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err error) {
+func (l *login) greet(ctx context.Context, conn access.Lines) (asked bool, err error) {
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
 			defer l.rest()()
@@ -62,7 +60,7 @@ func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err
 }
 
 func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*access.Answer, error) {
-	name, err := access.SocketName(l.socket)
+	name, err := l.route.name()
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +134,14 @@ func (l *login) refused(why *fault.Fault) *fault.Fault {
 	for _, s := range l.found.Signers[l.next+1:] {
 		skipped = append(skipped, fmt.Sprintf("%s was not offered: %d keys are enough, name it with --identity", s.Key().Fingerprint(), maxOffers))
 	}
-	return loginFailed(l.socket, l.tried, skipped, why)
+	return loginFailed(l.route, l.tried, skipped, why)
 }
 
 // judge turns an error that no other connection can avoid, such as an untrusted kernel or a missing key, into a
 // fault.AuthLogin.
 func (l *login) judge(err error) error {
 	if f, ok := errors.AsType[*fault.Fault](err); ok && (f.ID == fault.PlaceUnsafe || f.ID.Domain() == "auth") {
-		return loginFailed(l.socket, l.tried, nil, err)
+		return loginFailed(l.route, l.tried, nil, err)
 	}
 	return err
 }
@@ -151,45 +149,32 @@ func (l *login) judge(err error) error {
 // errSeen ends a prologue after its first frame.
 var errSeen = errors.New("seen")
 
-// SocketName returns the name of the kernel that o names in known_kernels.
-func (o Options) SocketName() (string, error) {
-	name, err := access.SocketName(o.places().KernelSocket)
-	if err != nil {
-		return "", fmt.Errorf("name socket: %w", err)
-	}
-	return name, nil
-}
+// KernelName returns the name of the kernel that o names in known_kernels.
+func (o Options) KernelName() (string, error) { return o.route().name() }
 
 // HostKey returns the running kernel's host key without logging in. The kernel has proved that it has the private part;
 // the key is not compared with the known one. It is zero for a kernel in open mode. The error is a
 // fault.DaemonUnreachable if no kernel runs.
 func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
-	socket := o.places().KernelSocket
+	at := o.route()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), noAnswer(o.patience()))
 	defer cancel()
-	nc, err := unixsock.Dial(ctx, socket)
+	conn, err := at.dial(ctx)
 	if err != nil {
 		if absent(err) {
 			err = errNotRunning
 		}
-		return key, unreachable(socket, err)
+		return key, unreachable(at, err)
 	}
-	defer func() { err = errors.Join(err, nc.Close()) }()
-	if _, err := unixsock.PeerOf(nc); err != nil {
-		return key, unreachable(socket, err)
-	}
-	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
-	if err != nil {
-		return key, err
-	}
-	name, err := o.SocketName()
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	name, err := at.name()
 	if err != nil {
 		return key, err
 	}
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
 		l := access.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
-			return nil, loginFailed(socket, nil, nil, err)
+			return nil, loginFailed(at, nil, nil, err)
 		}
 		return nil, errSeen
 	})

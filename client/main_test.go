@@ -34,7 +34,7 @@ func tempPlaces(t testing.TB) unixsock.Places {
 }
 
 // serveKernel listens on the kernel's socket until the test ends. It runs the prologue on each connection, then serve.
-func serveKernel(t testing.TB, places unixsock.Places, serve func(*unixsock.Conn)) {
+func serveKernel(t testing.TB, places unixsock.Places, serve func(access.Lines)) {
 	t.Helper()
 	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	stop, err := startKernel(places, serve)
@@ -42,7 +42,7 @@ func serveKernel(t testing.TB, places unixsock.Places, serve func(*unixsock.Conn
 	t.Cleanup(func() { testkit.Must(t, stop()) })
 }
 
-func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func() error, err error) {
+func startKernel(places unixsock.Places, serve func(access.Lines)) (stop func() error, err error) {
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.KernelSocket, Net: "unix"})
 	if err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func(
 }
 
 // answerAll serves one connection: it returns each message's data, until the client half-closes.
-func answerAll(conn *unixsock.Conn) { answerSome(conn, -1) }
+func answerAll(conn access.Lines) { answerSome(conn, -1) }
 
 // answerSome does what answerAll does, and hangs up after n answers.
-func answerSome(conn *unixsock.Conn, n int) {
+func answerSome(conn access.Lines, n int) {
 	stamps := schema.NewStamper()
 	for ; n != 0; n-- {
 		line, err := conn.Next()
@@ -108,7 +108,7 @@ func dial(t testing.TB, places unixsock.Places) *client.Client {
 }
 
 // connected is a Client of a kernel whose connections serve handles.
-func connected(t testing.TB, serve func(*unixsock.Conn)) *client.Client {
+func connected(t testing.TB, serve func(access.Lines)) *client.Client {
 	t.Helper()
 	places := tempPlaces(t)
 	serveKernel(t, places, serve)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // DefaultPatience bounds connecting and starting a daemon together (PROTOCOL 8).
@@ -39,22 +38,12 @@ type Command struct {
 	Env  []string // NAME=value, added to the environment of this process
 }
 
-// RuntimeDir returns the runtime directory that the environment of this process names (PROTOCOL 1).
-func RuntimeDir() string { return unixsock.RuntimeDir(os.Getenv, os.Getuid()) }
-
-func (o Options) places() unixsock.Places {
-	if o.RuntimeDir == "" {
-		return unixsock.PlacesIn(RuntimeDir())
-	}
-	return unixsock.PlacesIn(o.RuntimeDir)
-}
-
-// socket returns the path of the socket to connect to.
-func (o Options) socket() string {
+// route returns the way to the kernel.
+func (o Options) route() route {
 	if o.Events {
-		return o.places().EventsSocket
+		return socket(o.places().EventsSocket)
 	}
-	return o.places().KernelSocket
+	return socket(o.places().KernelSocket)
 }
 
 func (o Options) patience() time.Duration {
@@ -63,10 +52,6 @@ func (o Options) patience() time.Duration {
 	}
 	return o.Patience
 }
-
-// spawnLock is the path of the lock that a client holds while it starts a daemon. The instance lock is the daemon's
-// own.
-func spawnLock(places unixsock.Places) string { return filepath.Join(places.Dir, "spawn.lock") }
 
 // Keys configure the login (BRIDGE 4.2.5), and how to reach the user. The zero Keys use the keys of the ssh-agent, then
 // the files that ssh uses.
@@ -81,32 +66,6 @@ type Keys struct {
 	// Notice is called with a message for the user, such as that an unknown kernel is trusted from now on; nil: there is
 	// no user.
 	Notice func(string)
-}
-
-// KnownKernels returns the file of known kernels of this environment, next to the configuration. Its path is empty if
-// there is no home directory.
-func KnownKernels() access.KnownKernels {
-	return access.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
-}
-
-// AuthorizedKeys returns the path of the keys that a kernel of this environment admits by default (PROTOCOL 1),
-// empty if there is no home directory.
-func AuthorizedKeys() string { return besideConfig(unixsock.AuthorizedKeys) }
-
-// ConfigFile returns the path of the configuration of a kernel of this environment (PROTOCOL 1), empty if there is no
-// home directory.
-func ConfigFile() string { return besideConfig(func(config string) string { return config }) }
-
-func besideConfig(place func(string) string) string {
-	home, err := os.UserHomeDir()
-	if err != nil && os.Getenv("PWOS_CONFIG") == "" && !filepath.IsAbs(os.Getenv("XDG_CONFIG_HOME")) {
-		return ""
-	}
-	path, err := filepath.Abs(place(unixsock.ConfigFile(os.Getenv, home)))
-	if err != nil { // the working directory was removed
-		return ""
-	}
-	return path
 }
 
 func (k Keys) known() access.KnownKernels {

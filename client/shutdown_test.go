@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
@@ -19,7 +20,7 @@ func ending(t *testing.T) (c *client.Client, lock *unixsock.Lock, hungUp chan st
 	lock, err := unixsock.AcquireLock(places.Lock)
 	testkit.Must(t, err)
 	hungUp = make(chan struct{})
-	serveKernel(t, places, func(conn *unixsock.Conn) {
+	serveKernel(t, places, func(conn access.Lines) {
 		answerSome(conn, 1)
 		close(hungUp)
 	})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Tally counts the frames of a stream.
@@ -77,7 +76,7 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 // pump copies a stream's input to the kernel. It counts the lines that certainly get an answer, so that a missing
 // answer is detected.
 type pump struct {
-	conn *unixsock.Conn
+	conn *conn
 	in   io.Reader
 
 	buf      []byte // read and not sent: an incomplete line
@@ -142,7 +141,7 @@ func needsAnswer(line []byte) bool {
 
 // drain copies the kernel's frames to a stream's output.
 type drain struct {
-	conn *unixsock.Conn
+	conn *conn
 	out  *bufio.Writer
 
 	tally    Tally

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // ping is one well-formed line without its line break.
@@ -91,7 +91,7 @@ func TestStreamFrames(t *testing.T) {
 		{`not JSON`, client.Tally{}},
 	}
 	for _, tt := range frames {
-		c := connected(t, func(conn *unixsock.Conn) {
+		c := connected(t, func(conn access.Lines) {
 			_, _ = conn.Next()
 			_, _ = io.WriteString(conn, tt.line) // the client adds the newline
 		})
@@ -116,7 +116,7 @@ func TestStreamReportsMissingAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := connected(t, func(conn *unixsock.Conn) { answerSome(conn, tt.answers) })
+			c := connected(t, func(conn access.Lines) { answerSome(conn, tt.answers) })
 			tally, err := c.Stream(testkit.Context(t), strings.NewReader(tt.in), io.Discard)
 			if !errors.Is(err, fault.DaemonHungUp) {
 				t.Errorf("error %v, want fault.DaemonHungUp", err)
@@ -133,7 +133,7 @@ func TestStreamReportsMissingAnswers(t *testing.T) {
 func TestStreamDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const n = 50_000
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		for i := range n {
 			if _, err := io.WriteString(conn, ping(i)+"\n"); err != nil {
 				return
@@ -166,7 +166,7 @@ func TestStreamEndsWithTheKernel(t *testing.T) {
 		testkit.Must(t, err)
 		_, err = io.WriteString(feed, said+"\n")
 		testkit.Must(t, err)
-		c := connected(t, func(conn *unixsock.Conn) { answerSome(conn, 1) })
+		c := connected(t, func(conn access.Lines) { answerSome(conn, 1) })
 		tally, err := c.Stream(testkit.Context(t), in, io.Discard)
 		if !errors.Is(err, want) || tally.Answers != 1 {
 			t.Errorf("%s: tally %+v, error %v, want %v", said, tally, err, want)
@@ -184,7 +184,7 @@ func TestStreamInterrupted(t *testing.T) {
 	defer feed.Close()
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(testkit.Context(t))
-	c := connected(t, func(conn *unixsock.Conn) {
+	c := connected(t, func(conn access.Lines) {
 		cancel(enough)
 		_, _ = conn.Next()
 	})

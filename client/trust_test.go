@@ -44,7 +44,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	if open, err := client.HostKey(testkit.Context(t), o); err != nil || !open.IsZero() {
 		t.Errorf("the host key is %v, %v", open, err)
 	}
-	name, err := o.SocketName()
+	name, err := o.KernelName()
 	testkit.Must(t, err)
 	testkit.Must(t, k.known.Forget(t.Context(), name))
 	_, err = k.dialAs(t, o)

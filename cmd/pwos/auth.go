@@ -219,7 +219,7 @@ func (a *app) authStatus(ctx context.Context) error {
 }
 
 func (a *app) printStanding(s *standing, options client.Options) error {
-	socket, err := options.SocketName()
+	socket, err := options.KernelName()
 	if err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func (a *app) listTrusted(known access.KnownKernels) error {
 }
 
 func (a *app) forgetKernel(ctx context.Context, known access.KnownKernels, options client.Options) error {
-	socket, err := options.SocketName()
+	socket, err := options.KernelName()
 	if err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, option
 	if err != nil {
 		return err
 	}
-	socket, err := options.SocketName()
+	socket, err := options.KernelName()
 	if err != nil {
 		return err
 	}

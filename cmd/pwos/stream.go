@@ -34,11 +34,7 @@ func (a *app) stream(ctx context.Context, inline bool) (err error) {
 	}
 	if inline {
 		return daemon.Inline(ctx, nil, os.Getenv, a.stderr, dialect, func(nc *net.UnixConn) error {
-			c, err := client.Over(nc)
-			if err != nil {
-				return err
-			}
-			return a.converse(ctx, c, in)
+			return a.converse(ctx, client.Over(nc), in)
 		})
 	}
 	c, err := a.dialWith(ctx, dialing{events: dialect == schema.OsEvent})

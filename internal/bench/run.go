@@ -23,7 +23,7 @@ type Config struct {
 	Rounds   int           // of each server
 	Lean     bool          // decode only the first answer of a connection
 	// Greet completes the kernel's prologue on a connection. Nil: as in open mode.
-	Greet func(context.Context, *unixsock.Conn) error
+	Greet func(context.Context, access.Lines) error
 }
 
 // Side is what one server achieved.
