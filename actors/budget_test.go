@@ -32,14 +32,16 @@ func TestBudgetOfLostCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books, ledger := newLibrary(), budget.New()
 		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, ledger)
-		ledger.Record(&kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
-			GrantInput: schema.GrantInput{PID: 7, Budget: &schema.BudgetGrant{Calls: new(int64(1000))}},
-		}})
+		ledger.Record(&kernel.Call{
+			Request: kernel.Request{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
+				GrantInput: schema.GrantInput{PID: 7, Budget: &schema.BudgetGrant{Calls: new(int64(1000))}},
+			}},
+		})
 		ledger.Keep()
 		spent := func(want string) {
 			t.Helper()
 			synctest.Wait()
-			call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
+			call := &kernel.Call{Request: kernel.Request{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}}
 			result, err := budget.NewDomain(ledger, oneAgent{}).Decide(call)
 			if err != nil {
 				t.Fatal(err)

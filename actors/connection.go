@@ -339,11 +339,9 @@ func (c *connection) domainDied(pid *actor.PID) {
 		lost := newFrames()
 		lost.size = b.size
 		for i := range b.calls {
-			msg := b.calls[i].Message
-			lost.calls = append(lost.calls, kernel.Call{
-				Message: msg,
-				Err:     errInterrupted(msg.Type),
-			})
+			call := kernel.NewCall(kernel.Request{Message: b.calls[i].Message}, kernel.Undecided)
+			call.Err = errInterrupted(call.Message.Type)
+			lost.calls = append(lost.calls, call)
 		}
 		c.encode(lost)
 	}

@@ -187,8 +187,8 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 func (r *runs) job(b *frames) *kernel.Job {
 	call := &b.calls[0]
 	return &kernel.Job{
-		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Seq: call.Proof.Seq, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
+		Do: call.Effect.Run, PID: call.PID, Origin: call.Origin, Token: call.Token,
+		Moment: call.Moment, ID: call.Message.Meta.ID, Seq: call.Proof.Seq, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
 		Progress: b.progress(r.kernel),
 	}
 }

@@ -82,7 +82,7 @@ func (f *Feed) End() {
 // AnswerLate sends an answer to a connection as its domain does, although the connection may have died.
 func AnswerLate(k *Kernel, conn, data string) {
 	b := newFrames()
-	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
+	b.calls = append(b.calls, kernel.Call{Request: kernel.Request{Message: schema.Message{Data: []byte(data)}}, Outcome: kernel.Outcome{Data: []byte(data)}})
 	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), &b.batch)
 }
 

@@ -19,7 +19,7 @@ func newCall(t tb, conn, message string) kernel.Call {
 	if fault != nil {
 		t.Fatalf("decode frame: %v", fault)
 	}
-	call := kernel.Call{Caller: kernel.Caller{Conn: conn}, Message: m}
+	call := kernel.Call{Request: kernel.Request{Caller: kernel.Caller{Conn: conn}, Message: m}}
 	if call.Syscall, call.Input, call.Err = m.Request(); call.Err != nil {
 		t.Fatalf("read request: %v", call.Err)
 	}

@@ -63,8 +63,8 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l.Follow == nil {
 		return
 	}
-	subscribed := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof, Approval: call.Approval}
-	subscribed.Message = call.Message
+	subscribed := kernel.NewCall(kernel.Request{Caller: call.Caller, Message: call.Message, Syscall: call.Syscall, Input: call.Input}, call.Moment)
+	subscribed.PID, subscribed.Origin, subscribed.Proof, subscribed.Approval = call.PID, call.Origin, call.Proof, call.Approval
 	subscribed.Message.Data = bytes.Clone(call.Message.Data) // the connection's next frames overwrite the buffer
 	s := &subscription{following: &following{call: subscribed}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {

@@ -132,9 +132,13 @@ func (d *domain) bindAgain(b *batch) {
 // asked returns the call that a Capability.Check with data asks about, as a frame with that syscall and data would be
 // decoded.
 func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
-	about := &kernel.Call{Caller: call.Caller, Probe: &kernel.Probe{Operator: call.Caller.PID == kernel.Operator}}
+	asked := kernel.NewCall(kernel.Request{
+		Caller:  call.Caller,
+		Message: schema.Message{Dialect: call.Message.Dialect, Kind: schema.KindCommand, Type: in.Syscall, Data: in.Data, Meta: call.Message.Meta},
+		Probe:   &kernel.Probe{Operator: call.Caller.PID == kernel.Operator},
+	}, call.Moment)
+	about := &asked
 	about.Caller.PID = in.Of(call.Caller.PID)
-	about.Message = schema.Message{Dialect: call.Message.Dialect, Kind: schema.KindCommand, Type: in.Syscall, Data: in.Data, Meta: call.Message.Meta}
 	if row, ok := kernel.Named(in.Syscall); ok {
 		about.Message.Type, about.Message.Kind = row.Type, row.Kind
 	} else if r := k.registered(about, nil, in.Syscall); r != nil && r.Kind == schema.KindQuery.String() {
@@ -157,7 +161,6 @@ func (k *Kernel) May(call *kernel.Call, row *schema.Syscall, data []byte) *fault
 	if about.Err != nil {
 		return about.Err
 	}
-	about.Time = call.Time
 	_, v := k.gate.Explain(about)
 	if v.Pending != nil {
 		return fault.ApprovalPending.New("%s would wait for an approval", row.Type)
@@ -185,7 +188,7 @@ func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
 	if about.Err != nil {
 		return explained(out, "data", "", kernel.Deny(about.Err))
 	}
-	about.Time = call.Time
+	about.Moment = call.Moment
 	var v kernel.Verdict
 	out.Stages, v = d.kernel.gate.Explain(about)
 	out.PID, out.Tick = &about.PID, &about.Tick

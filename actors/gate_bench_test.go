@@ -21,7 +21,7 @@ func BenchmarkGate(b *testing.B) {
 			in := &schema.MemorySetInput{Key: "k", Value: schema.Value("1")}
 			call := new(kernel.Call)
 			for b.Loop() {
-				*call = kernel.Call{Caller: kernel.Caller{PID: caller.pid, Conn: "c-1"}, Syscall: row, Input: in}
+				*call = kernel.Call{Request: kernel.Request{Caller: kernel.Caller{PID: caller.pid, Conn: "c-1"}, Syscall: row, Input: in}}
 				if !s.kernel.Admit(call) {
 					b.Fatal("refused")
 				}

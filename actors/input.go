@@ -101,7 +101,8 @@ func (c *connection) take() {
 func (c *connection) takeLine(line []byte, tooLong bool) {
 	size := len(line)
 	if tooLong {
-		call := kernel.Call{Caller: c.caller, Err: schema.TooLong(c.link.LineLimit())}
+		call := kernel.NewCall(kernel.Request{Caller: c.caller}, kernel.Undecided)
+		call.Err = schema.TooLong(c.link.LineLimit())
 		call.Message.Dialect = c.link.Dialect()
 		c.addToBatch(&call, size)
 		return

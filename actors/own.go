@@ -57,7 +57,7 @@ func (k *Kernel) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) 
 
 // ownCall returns the call of own, with its data encoded for the journal and a name for its connection.
 func (k *Kernel) ownCall(own *kernel.Own) (*kernel.Call, error) {
-	call := &kernel.Call{Caller: own.Caller, Message: own.Message}
+	call := kernel.NewCall(kernel.Request{Caller: own.Caller, Message: own.Message}, kernel.Undecided)
 	if row := own.Request.Row; row != nil {
 		data, err := schema.Marshal(own.Request.Input)
 		if err != nil {
@@ -73,7 +73,7 @@ func (k *Kernel) ownCall(own *kernel.Own) (*kernel.Call, error) {
 		}
 		call.Caller.Conn = name + strconv.FormatUint(k.own.Add(1), 10)
 	}
-	return call, nil
+	return &call, nil
 }
 
 // Recorded returns the last entry of what all domains had published when it was called. All entries up to it are on disk.

@@ -329,7 +329,7 @@ func (c *connection) fits(e *kernel.Event) bool {
 
 // pushOne pushes an event that fits a line and belongs to no subscription.
 func (c *connection) pushOne(d schema.Dialect, e *kernel.Event) {
-	c.push(&subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: d}}}}, schema.Proof{}, []kernel.Event{*e})
+	c.push(&subscription{following: &following{call: kernel.NewCall(kernel.Request{Message: schema.Message{Dialect: d}}, kernel.Undecided)}}, schema.Proof{}, []kernel.Event{*e})
 }
 
 // progressed sends a connection the progress of a call.

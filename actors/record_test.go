@@ -146,7 +146,7 @@ func TestSecretsStayOut(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					feed.Send(schema.Memory, kernel.Call{Caller: kernel.Caller{Conn: "feed"}, Message: m, Syscall: tt.row, Input: input})
+					feed.Send(schema.Memory, kernel.Call{Request: kernel.Request{Caller: kernel.Caller{Conn: "feed"}, Message: m, Syscall: tt.row, Input: input}})
 				}
 				feed.End()
 				synctest.Wait()

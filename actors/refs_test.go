@@ -38,7 +38,7 @@ func TestSpillAtOnce(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 10
 	s := &shelf{}
-	call := &kernel.Call{Syscall: schema.MemoryGet.Row(), Data: []byte(`"` + strings.Repeat("x", 2*limit) + `"`)}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemoryGet.Row()}, Outcome: kernel.Outcome{Data: []byte(`"` + strings.Repeat("x", 2*limit) + `"`)}}
 	call.Message.Type = call.Syscall.Type
 	event := &kernel.Event{Type: "Memory.Told", Data: call.Data}
 	var work sync.WaitGroup
@@ -79,7 +79,7 @@ func TestBrings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := actors.Brings(&kernel.Call{Input: in}); got != want {
+		if got := actors.Brings(&kernel.Call{Request: kernel.Request{Input: in}}); got != want {
 			t.Errorf("%s: got %v, want %v", data, got, want)
 		}
 	}

@@ -116,7 +116,7 @@ func (m *manual) apply(typ string, in any, reply string, tick int64) {
 	if !ok {
 		m.t.Fatalf("no syscall %s", typ)
 	}
-	m.domains[row.Domain].Apply(&kernel.Call{Syscall: row, Input: in, Data: []byte(reply), Origin: "https://test.local/", Tick: tick})
+	m.domains[row.Domain].Apply(&kernel.Call{Request: kernel.Request{Syscall: row, Input: in}, Decision: kernel.Decision{Origin: "https://test.local/", Moment: kernel.Moment{Tick: tick}}, Outcome: kernel.Outcome{Data: []byte(reply)}})
 }
 
 // populate spawns n processes, all except for the first as its children, with mailboxes, and with tokens that have expired
@@ -128,8 +128,9 @@ func (m *manual) populate(n int64, expired bool) {
 	}
 	for pid := int64(1); pid <= n; pid++ {
 		m.domains[schema.Process].Apply(&kernel.Call{
-			PID: min(pid-1, 1), Syscall: schema.SyscallSpawn.Syscall, Origin: "https://test.local/",
-			Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`),
+			Request:  kernel.Request{Syscall: schema.SyscallSpawn.Syscall, Input: &schema.SpawnInput{ChildAgentID: "a"}},
+			Decision: kernel.Decision{PID: min(pid-1, 1), Origin: "https://test.local/"},
+			Outcome:  kernel.Outcome{Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)},
 		})
 		m.apply("Ipc.Open", &schema.MailboxInput{PIDs: []int64{pid}}, `{"success":true}`, 0)
 		m.apply("Capability.Grant", &schema.GrantInput{}, fmt.Sprintf(

@@ -106,7 +106,7 @@ func TestVisible(t *testing.T) {
 	} {
 		var seen []int64
 		for pid := int64(0); pid < 6; pid++ {
-			if kernel.Visible(table, &kernel.Call{PID: tt.caller, Origin: tt.origin}, pid) != nil {
+			if kernel.Visible(table, &kernel.Call{Decision: kernel.Decision{PID: tt.caller, Origin: tt.origin}}, pid) != nil {
 				seen = append(seen, pid)
 			}
 		}

@@ -41,13 +41,13 @@ func TestGate(t *testing.T) {
 		{"without a token", func(g *kernel.Gate) { g.Token = refuse }, kernel.Call{}, all[:2], fault.CapabilityDenied, ""},
 		{"not approved", func(g *kernel.Gate) { g.Approval = refuse }, kernel.Call{}, all[:6], fault.CapabilityDenied, ""},
 		{"asks", func(g *kernel.Gate) { g.Policy = ask }, kernel.Call{}, all[:5], nil, "q-1"},
-		{"has asked for long enough", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Lapsed: true}, all[:6], fault.ApprovalPending, ""},
-		{"has gone", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Final: true}, all[:6], fault.ApprovalPending, ""},
+		{"has asked for long enough", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Decision: kernel.Decision{Waited: kernel.Waited{Lapsed: true}}}, all[:6], fault.ApprovalPending, ""},
+		{"has gone", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Decision: kernel.Decision{Waited: kernel.Waited{Final: true}}}, all[:6], fault.ApprovalPending, ""},
 		{"over its budget", func(g *kernel.Gate) { g.Budget = over }, kernel.Call{}, all[:6], fault.BudgetExhausted, ""},
 		{"over its budget, and a rule asks", func(g *kernel.Gate) { g.Budget, g.Policy = over, asks }, kernel.Call{}, append(all[:5:5], "approval"), nil, ""},
 		{"over its budget, and nobody can be asked", func(g *kernel.Gate) { g.Budget, g.Policy, g.Approval = over, asks, nil }, kernel.Call{}, all[:5], fault.PolicyAsks, ""},
 		{"over its budget, and another rule asks", func(g *kernel.Gate) { g.Budget, g.Policy = over, another }, kernel.Call{}, all[:5], fault.BudgetExhausted, ""},
-		{"has gone, and is allowed", func(*kernel.Gate) {}, kernel.Call{Final: true}, all, nil, ""},
+		{"has gone, and is allowed", func(*kernel.Gate) {}, kernel.Call{Decision: kernel.Decision{Waited: kernel.Waited{Final: true}}}, all, nil, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

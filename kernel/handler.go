@@ -50,12 +50,10 @@ type Runner func(ctx context.Context, job *Job) (data []byte, err error)
 // Job is an effect to carry out: its intent is on disk.
 type Job struct {
 	Do     any    // the handler's decision
-	Type   string // the syscall
 	PID    int64  // the process that the call acts as
 	Origin string // of the stored things that it sees
 	Token  *Token // of PID, when the call was decided; nil for the operator, or without one
-	Tick   int64  // of the intent
-	Time   int64  // the same, in milliseconds
+	Moment        // of the intent
 	ID     string // of the message
 	Seq    uint64 // of the intent
 	Cause  string // what the message names as its causation; empty: nothing

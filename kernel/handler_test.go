@@ -88,7 +88,7 @@ func TestHandlers(t *testing.T) {
 		},
 		func(e *kernel.Entry, in *schema.EffectEnd) { applied = append(applied, *e) })...)
 
-	intent := &kernel.Call{Syscall: schema.HTTPFetch.Syscall, Input: &schema.HTTPFetchInput{URL: "u"}}
+	intent := &kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.Syscall, Input: &schema.HTTPFetchInput{URL: "u"}}}
 	result, err := handlers.Decide(intent)
 	if err != nil || result.Effect == nil || *result.Effect.Run.(*string) != "u" || len(result.Steps) != 1 || result.Steps[0] != step {
 		t.Errorf("an effect: %+v, %v", result, err)
@@ -111,7 +111,7 @@ func TestHandlers(t *testing.T) {
 		t.Errorf("refused: %+v, %v", result, err)
 	}
 
-	end := &kernel.Call{Syscall: schema.HTTPFetch.End.Syscall, Input: &schema.EffectEnd{}, PID: 7, Tick: 3, Caller: kernel.Caller{Conn: "c-1"}}
+	end := &kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.End.Syscall, Input: &schema.EffectEnd{}, Caller: kernel.Caller{Conn: "c-1"}}, Decision: kernel.Decision{PID: 7, Moment: kernel.Moment{Tick: 3}}}
 	if result, err := handlers.Decide(end); err != nil || string(result.Data) != "1.0" || result.Steps != nil {
 		t.Errorf("a raw reply: %s, %+v, %v", result.Data, result, err)
 	}
@@ -121,7 +121,7 @@ func TestHandlers(t *testing.T) {
 		t.Errorf("applied %+v", applied)
 	}
 	handlers.Apply(intent) // there is nothing to apply
-	if _, err := handlers.Decide(&kernel.Call{Syscall: schema.ClockGet.Syscall}); err == nil {
+	if _, err := handlers.Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.ClockGet.Syscall}}); err == nil {
 		t.Error("a syscall of another domain was decided")
 	}
 }
@@ -137,7 +137,7 @@ func TestParkedHasNoReply(t *testing.T) {
 			}
 			return schema.Value(`1`), nil
 		}, nil))
-	call := &kernel.Call{Syscall: schema.HTTPFetch.End.Syscall, Input: &schema.EffectEnd{}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.End.Syscall, Input: &schema.EffectEnd{}}}
 	if result, err := handlers.Decide(call); err != nil || result.Wait != time.Second || result.Data != nil || len(result.Wakes) != 1 {
 		t.Errorf("parked: %+v, %v", result, err)
 	}

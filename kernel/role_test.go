@@ -33,7 +33,7 @@ func TestRoles(t *testing.T) {
 			continue
 		}
 		for _, role := range []string{"", kernel.Viewer, kernel.Approver} {
-			call := &kernel.Call{Syscall: row, Caller: kernel.Caller{Role: role}, Message: schema.Message{Type: row.Type}}
+			call := &kernel.Call{Request: kernel.Request{Syscall: row, Caller: kernel.Caller{Role: role}, Message: schema.Message{Type: row.Type}}}
 			want := role == "" || row.Kind == schema.KindQuery && !slices.Contains(never, row.Type) || slices.Contains(told, row.Type) ||
 				role == kernel.Approver && row.Type == "Approval.Decide"
 			v := a.Authorize(call)
@@ -43,7 +43,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	tick := int64(9)
-	call := &kernel.Call{Caller: kernel.Caller{Role: kernel.Viewer}, Input: &schema.BudgetShowInput{Target: schema.Target{Tick: &tick}}}
+	call := &kernel.Call{Request: kernel.Request{Caller: kernel.Caller{Role: kernel.Viewer}, Input: &schema.BudgetShowInput{Target: schema.Target{Tick: &tick}}}}
 	if a.Identify(call); reached != 0 {
 		t.Errorf("a viewer moves the clock to %d", reached)
 	}

@@ -134,8 +134,11 @@ func (h *holding) explained(call *kernel.Call, d Decision) string {
 
 // Redirected judges the target of a redirect of an allowed fetch.
 func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault {
-	call := kernel.Call{Syscall: schema.HTTPFetch.Row(), Input: in, PID: job.PID, Origin: job.Origin, Tick: job.Tick, Caller: kernel.Caller{PID: job.PID, Via: job.Via}}
-	call.Message.Type = call.Syscall.Type
+	row := schema.HTTPFetch.Row()
+	call := kernel.NewCall(kernel.Request{
+		Caller: kernel.Caller{PID: job.PID, Via: job.Via}, Message: schema.Message{Type: row.Type}, Syscall: row, Input: in,
+	}, kernel.Moment{Tick: job.Tick, Time: job.Time})
+	call.PID, call.Origin = job.PID, job.Origin
 	if v := g.Stage(&call); v.Fault != nil || call.Inquiry == nil {
 		return v.Fault
 	}

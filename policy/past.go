@@ -12,7 +12,7 @@ import (
 
 // Entry is a call as an entry of the journal has it.
 type Entry struct {
-	PID, Tick        int64
+	PID, Tick, Time  int64
 	Origin, Conn     string
 	Request, Outcome []byte
 }
@@ -101,10 +101,12 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 
 // call rebuilds the call of an entry.
 func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
-	return &kernel.Call{
-		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))}, Message: msg, Syscall: row, Input: in,
-		PID: e.PID, Origin: e.Origin, Tick: e.Tick,
-	}
+	call := kernel.NewCall(kernel.Request{
+		Caller:  kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))},
+		Message: msg, Syscall: row, Input: in,
+	}, kernel.Moment{Tick: e.Tick, Time: e.Time})
+	call.PID, call.Origin = e.PID, e.Origin
+	return &call
 }
 
 // before lists the faults of the gate's stages before the policy.

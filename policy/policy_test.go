@@ -51,7 +51,7 @@ func call(t testing.TB, pid int64, typ, data string) *kernel.Call {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kernel.Call{Syscall: row, Input: in, PID: pid, Origin: "os:///", Tick: 3}
+	return &kernel.Call{Request: kernel.Request{Syscall: row, Input: in}, Decision: kernel.Decision{PID: pid, Origin: "os:///", Moment: kernel.Moment{Tick: 3}}}
 }
 
 // TestDecide shows the decision of rules on a call, by the name of the rule.

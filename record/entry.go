@@ -53,10 +53,7 @@ func Recall(record *journal.Record) (*kernel.Call, error) {
 // asked returns the call of a query's entry with the PID, type and verdict that are known without decoding.
 func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	row, _ := schema.Lookup(typ) // nil for a row of a newer kernel, which is not counted
-	call := &kernel.Call{
-		Syscall: row, PID: record.PID, Origin: record.Origin, Tick: record.Tick,
-		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
-	}
+	call := recorded(record, kernel.Request{Syscall: row})
 	outcome, err := schema.DecodeOutcome(record.Outcome)
 	if err != nil {
 		return nil, fmt.Errorf("decode outcome: %w", err)
@@ -75,12 +72,7 @@ func callOf(record *journal.Record) (*kernel.Call, error) {
 	if !ok {
 		return nil, errNewer(msg.Type)
 	}
-	call := &kernel.Call{
-		Caller:  kernel.Caller{Conn: record.Conn},
-		Message: msg, Syscall: row,
-		PID: record.PID, Origin: record.Origin, Tick: record.Tick, Time: record.Time,
-		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
-	}
+	call := recorded(record, kernel.Request{Caller: kernel.Caller{Conn: record.Conn}, Message: msg, Syscall: row})
 	outcome, err := schema.DecodeOutcome(record.Outcome)
 	if err != nil {
 		return nil, fmt.Errorf("decode outcome: %w", err)
@@ -93,6 +85,14 @@ func callOf(record *journal.Record) (*kernel.Call, error) {
 		}
 	}
 	return call, nil
+}
+
+// recorded returns the call of an entry, without its outcome.
+func recorded(record *journal.Record, r kernel.Request) *kernel.Call {
+	call := kernel.NewCall(r, kernel.Moment{Tick: record.Tick, Time: record.Time})
+	call.PID, call.Origin = record.PID, record.Origin
+	call.Proof = schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS}
+	return &call
 }
 
 func errNewer(typ string) error {

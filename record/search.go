@@ -248,13 +248,13 @@ func (s *eventSearch) mayRead(msg *schema.Message, record *journal.Record) bool 
 
 // wouldAllow asks the stages of the gate that decide what an agent may do. They change nothing.
 func (s *eventSearch) wouldAllow(row *schema.Syscall, in any, msg *schema.Message) bool {
-	about := &kernel.Call{
+	about := kernel.NewCall(kernel.Request{
 		Caller: s.call.Caller, Probe: &kernel.Probe{}, Syscall: row, Input: in,
 		Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: slices.Clone(msg.Data), Meta: s.call.Message.Meta},
-		PID:     s.call.PID, Token: s.call.Token, Origin: s.call.Origin, Tick: s.call.Tick, Time: s.call.Time,
-	}
+	}, s.call.Moment)
+	about.PID, about.Origin, about.Token = s.call.PID, s.call.Origin, s.call.Token
 	for _, stage := range []kernel.Stage{s.Gate.Token, s.Gate.Policy} {
-		if stage != nil && !stage(about).Allows() {
+		if stage != nil && !stage(&about).Allows() {
 			return false
 		}
 	}

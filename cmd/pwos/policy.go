@@ -154,7 +154,7 @@ func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint
 		if err != nil {
 			return nil, err
 		}
-		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
+		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Time: record.Time, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 		if record.Seq == seq {
 			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the reader reuses the record's memory
 			return e, nil
@@ -389,7 +389,7 @@ func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Pas
 		if watched && read%step == 0 {
 			fmt.Fprintf(a.stderr, "\rpwos: %d entries", read)
 		}
-		e := policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
+		e := policy.Entry{PID: record.PID, Tick: record.Tick, Time: record.Time, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 		change, typ, rule, err := past.Judge(&e, record.Seq >= from && record.Time >= after)
 		if err != nil {
 			return read, fmt.Errorf("read entry %d: %w", record.Seq, err)

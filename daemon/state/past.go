@@ -289,12 +289,12 @@ func (m *foldedState) summary() *schema.ReplayedAll {
 
 // answer returns the state's answer to a query of the caller.
 func answer[Out any](ctx context.Context, m *foldedState, q *rewind.Question, ask schema.Request) (out Out, err error) {
-	call := &kernel.Call{
+	call := kernel.NewCall(kernel.Request{
 		Caller: kernel.Caller{PID: q.Caller, Origin: q.Origin}, Syscall: ask.Row, Input: ask.Input,
-		Message: schema.Message{Kind: ask.Row.Kind, Type: ask.Row.Type}, PID: q.Caller, Origin: q.Origin, Tick: m.Tick, Time: m.time,
-	}
-	call.Token = m.Tokens.Token(q.Caller)
-	result, err := m.Domains[ask.Row.Domain].Decide(call)
+		Message: schema.Message{Kind: ask.Row.Kind, Type: ask.Row.Type},
+	}, kernel.Moment{Tick: m.Tick, Time: m.time})
+	call.PID, call.Origin, call.Token = q.Caller, q.Origin, m.Tokens.Token(q.Caller)
+	result, err := m.Domains[ask.Row.Domain].Decide(&call)
 	if err == nil && result.Read != nil {
 		result, err = result.Read(ctx)
 	}

@@ -84,7 +84,7 @@ func (h *house) grant(hosts []string, allowed ...string) {
 // journal decides a call as the kernel does, and records its outcome.
 func (h *house) journal(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 	typ := request.Row.Type
-	call := &kernel.Call{PID: pid, Syscall: request.Row, Input: request.Input, Token: h.token.Load(), Tick: h.tick.Load(), Message: schema.Message{Type: typ}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: request.Row, Input: request.Input, Message: schema.Message{Type: typ}}, Decision: kernel.Decision{PID: pid, Token: h.token.Load(), Moment: kernel.Moment{Tick: h.tick.Load()}}}
 	_, err := h.domain.Decide(call)
 	var data []byte
 	if err == nil {

@@ -44,7 +44,7 @@ func TestRunnerCheck(t *testing.T) {
 		"no body where needed": {in: schema.HTTPFetchInput{URL: "https://a.test/", Method: &put}, id: fault.HTTPInvalid, says: "body is required for PUT"},
 		"no URL":               {in: schema.HTTPFetchInput{URL: "a"}, id: fault.HTTPInvalid, says: "url"},
 	} {
-		refused := r.Check(&kernel.Call{PID: tt.pid, Token: tt.token}, &tt.in)
+		refused := r.Check(&kernel.Call{Decision: kernel.Decision{PID: tt.pid, Token: tt.token}}, &tt.in)
 		switch {
 		case tt.id == "" && refused != nil:
 			t.Errorf("%s: %v", name, refused)

@@ -281,10 +281,12 @@ func (a *attempt) pretend(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	call := &kernel.Call{Syscall: p.step.Row, Input: p.step.Input, Origin: a.entry.Origin, Tick: m.Tick}
-	call.Message = schema.Message{Kind: schema.KindCommand, Type: p.step.Row.Type}
+	call := kernel.NewCall(kernel.Request{
+		Message: schema.Message{Kind: schema.KindCommand, Type: p.step.Row.Type}, Syscall: p.step.Row, Input: p.step.Input,
+	}, kernel.Moment{Tick: m.Tick, Time: a.job.Time})
+	call.Origin = a.entry.Origin
 	domain := map[schema.Domain]kernel.Domain{schema.Memory: m.Memory, schema.Capability: m.Tokens, schema.Ipc: m.Mail}[p.domain]
-	result, err := domain.Decide(call)
+	result, err := domain.Decide(&call)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 	} {
 		journal := &rows{types: all}
 		d := audit.New(journal, nobody{})
-		call := &kernel.Call{Syscall: schema.AuditWatch.Syscall, Input: &schema.AuditWatchInput{From: tt.from, Types: tt.types}, Cause: 3}
+		call := &kernel.Call{Request: kernel.Request{Syscall: schema.AuditWatch.Syscall, Input: &schema.AuditWatchInput{From: tt.from, Types: tt.types}, Cause: 3}}
 		result, err := d.Decide(call)
 		if err != nil || result.Read == nil || !journal.notified {
 			t.Fatalf("from %d: %+v, %v, notified %v", tt.from, result, err, journal.notified)
@@ -83,8 +83,8 @@ func TestRequestsAreTheOperators(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for _, call := range []*kernel.Call{
-		{Syscall: schema.AuditLog.Syscall, Input: &schema.AuditLogInput{Request: &yes}, PID: 7},
-		{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}, PID: 7},
+		{Request: kernel.Request{Syscall: schema.AuditLog.Syscall, Input: &schema.AuditLogInput{Request: &yes}}, Decision: kernel.Decision{PID: 7}},
+		{Request: kernel.Request{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}}, Decision: kernel.Decision{PID: 7}},
 	} {
 		d := audit.New(&rows{}, nobody{})
 		if _, err := d.Decide(call); !errors.Is(err, fault.CapabilityOperatorOnly) {

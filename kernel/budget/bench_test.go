@@ -12,9 +12,11 @@ import (
 // for the agent, and with one of an ancestor three levels up.
 func BenchmarkCall(b *testing.B) {
 	endow := func(l *budget.Ledger, pid, by int64, grant *schema.BudgetGrant) {
-		l.Record(&kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
-			GrantInput: schema.GrantInput{PID: pid, Budget: grant}, GrantedBy: &by,
-		}})
+		l.Record(&kernel.Call{
+			Request: kernel.Request{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
+				GrantInput: schema.GrantInput{PID: pid, Budget: grant}, GrantedBy: &by,
+			}},
+		})
 	}
 	given := &schema.BudgetGrant{Calls: new(int64(1 << 50))}
 	for name, prepare := range map[string]func(*budget.Ledger){
@@ -36,7 +38,7 @@ func BenchmarkCall(b *testing.B) {
 			l.Keep()
 			b.ReportAllocs()
 			for b.Loop() {
-				call := kernel.Call{PID: 4, Syscall: schema.MemoryGet.Row(), Input: &schema.MemoryGetInput{}}
+				call := kernel.Call{Request: kernel.Request{Syscall: schema.MemoryGet.Row(), Input: &schema.MemoryGetInput{}}, Decision: kernel.Decision{PID: 4}}
 				if v := l.Stage(&call); !v.Allows() {
 					b.Fatal(v.Fault)
 				}

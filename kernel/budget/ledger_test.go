@@ -95,13 +95,16 @@ func (s *shell) grant() *schema.BudgetGrant {
 
 func (s *shell) spawn(by int64, b *schema.BudgetGrant) {
 	in := &schema.SpawnInput{Capabilities: &schema.SpawnCapability{Budget: b}}
-	call := &kernel.Call{Syscall: schema.SyscallSpawn.Row(), PID: by, Input: in}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.SyscallSpawn.Row(), Input: in}, Decision: kernel.Decision{PID: by}}
 	if !s.admit(call) {
 		return
 	}
-	step := &kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Holds: call.Holds, Time: 1000, Input: &schema.EndowInput{
-		GrantInput: schema.GrantInput{PID: s.next, Budget: b}, GrantedBy: &by,
-	}}
+	step := &kernel.Call{
+		Request: kernel.Request{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
+			GrantInput: schema.GrantInput{PID: s.next, Budget: b}, GrantedBy: &by,
+		}},
+		Decision: kernel.Decision{Holds: call.Holds, Moment: kernel.Moment{Time: 1000}},
+	}
 	s.record(step)
 	if s.cut = s.r.IntN(20) == 0; s.cut { // the spawn then fails: the next child gets the PID
 		call.Err = fault.KernelInternal.New("no")
@@ -129,7 +132,7 @@ func (s *shell) exit(root int64) {
 	for _, pid := range pids {
 		delete(s.parents, pid)
 	}
-	s.record(&kernel.Call{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: pids}})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: pids}}})
 }
 
 func (s *shell) step() {
@@ -149,7 +152,7 @@ func (s *shell) step() {
 		if s.r.IntN(2) == 0 {
 			by = kernel.Operator
 		}
-		call := &kernel.Call{PID: by, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: to, Budget: s.grant()}}
+		call := &kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: to, Budget: s.grant()}}, Decision: kernel.Decision{PID: by}}
 		if s.admit(call) {
 			s.refuse() // calls in flight are paid for by the account that reserved for them
 			s.record(call)
@@ -159,7 +162,7 @@ func (s *shell) step() {
 		if s.parents.Process(pid) == nil {
 			return
 		}
-		call := &kernel.Call{PID: pid, Syscall: schema.MemorySet.Row(), Input: &schema.MemorySetInput{}}
+		call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Row(), Input: &schema.MemorySetInput{}}, Decision: kernel.Decision{PID: pid}}
 		switch s.r.IntN(4) {
 		case 0:
 			call.Syscall, call.Input = schema.HTTPFetch.Row(), &schema.HTTPFetchInput{}
@@ -219,7 +222,7 @@ func (s *shell) lose() {
 		}
 	}
 	for pid := range s.parents {
-		call := &kernel.Call{PID: pid, Syscall: schema.HTTPFetch.Row(), Input: &schema.HTTPFetchInput{}}
+		call := &kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.Row(), Input: &schema.HTTPFetchInput{}}, Decision: kernel.Decision{PID: pid}}
 		if s.admit(call) {
 			s.record(call)
 		}
@@ -228,7 +231,7 @@ func (s *shell) lose() {
 	for pid := range s.parents {
 		all = append(all, pid)
 	}
-	s.record(&kernel.Call{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: all}})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: all}}})
 	s.ledger.Lose()
 	s.journal, s.seq = s.journal[:journal], seq
 	if diff := cmp.Diff(want, s.show()); diff != "" {
@@ -263,7 +266,7 @@ func (s *shell) finish(seq uint64) {
 		}
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.End.Syscall, Input: end}})
 }
 
 // restart rebuilds the ledger from a snapshot and the rest of the journal.
@@ -290,7 +293,7 @@ func (s *shell) restart() {
 
 func (s *shell) show() map[int64]schema.BudgetState {
 	d := budget.NewDomain(s.ledger, s.parents)
-	call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}}
 	result, err := d.Decide(call)
 	if err != nil {
 		s.t.Fatal(err)
@@ -406,7 +409,7 @@ func TestCostOfRequest(t *testing.T) {
 			t.Parallel()
 			s := newShell(t, 1)
 			s.spawn(kernel.Operator, &schema.BudgetGrant{Tokens: new(int64(1000)), USD: new(10.0)})
-			call := &kernel.Call{PID: 1, Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 100, MaxMicroUSD: 2_000_000}}
+			call := &kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 100, MaxMicroUSD: 2_000_000}}, Decision: kernel.Decision{PID: 1}}
 			if !s.admit(call) {
 				t.Fatal(call.Err)
 			}
@@ -424,7 +427,7 @@ func TestCostOfRequest(t *testing.T) {
 				outcome = schema.Outcome{Data: data}
 			}
 			end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-			s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
+			s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.End.Syscall, Input: end}})
 			b := s.show()[1]
 			if b.Tokens.Spent != test.tokens || b.USD.Spent != test.usd || b.Tokens.Reserved != "0" || b.USD.Reserved != "0" {
 				t.Errorf("cost %+v, %+v; want %s, %s", b.Tokens, b.USD, test.tokens, test.usd)

@@ -19,14 +19,17 @@ func TestLess(t *testing.T) {
 		s.record(call)
 	}
 	s.flying = nil
-	request := &kernel.Call{PID: 2, Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 700}}
+	request := &kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 700}}, Decision: kernel.Decision{PID: 2}}
 	if !s.admit(request) {
 		t.Fatal(request.Err)
 	}
 	s.record(request)
-	less := &kernel.Call{PID: kernel.Operator, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{
-		PID: 2, Budget: &schema.BudgetGrant{Calls: new(int64(100)), Tokens: new(int64(50))},
-	}}
+	less := &kernel.Call{
+		Request: kernel.Request{Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{
+			PID: 2, Budget: &schema.BudgetGrant{Calls: new(int64(100)), Tokens: new(int64(50))},
+		}},
+		Decision: kernel.Decision{PID: kernel.Operator},
+	}
 	if !s.admit(less) {
 		t.Fatal(less.Err)
 	}
@@ -35,18 +38,18 @@ func TestLess(t *testing.T) {
 	if b := s.show()[2]; b.Calls.Left != "0" || b.Calls.Below != "800" || b.Tokens.Left != "0" {
 		t.Errorf("granted: %+v, %+v", *b.Calls, *b.Tokens)
 	}
-	s.record(&kernel.Call{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: []int64{3}}})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: []int64{3}}}})
 	delete(s.parents, 3)
 	outcome := schema.Outcome{Data: []byte(`{"upstream":"m","method":"POST","path":"/","status":200,"sent":0,"received":0,"usage":{"input_tokens":3,"output_tokens":4},"ended":"the answer was complete"}`)}
 	end := &schema.EffectEnd{Intent: int64(request.Proof.Seq), Type: "Net.Request", Ran: true, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)}
-	s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.End.Syscall, Input: end}})
 	s.check()
 	s.restart()
 	all := s.show()
 	if b := all[2]; b.Calls.Left != "99" || b.Calls.Withheld != "701" || b.Tokens.Left != "43" || b.Tokens.Withheld != "750" {
 		t.Errorf("the agent has %+v, %+v", *b.Calls, *b.Tokens)
 	}
-	again := &kernel.Call{PID: kernel.Operator, Syscall: schema.CapabilityGrant.Row(), Input: less.Input}
+	again := &kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityGrant.Row(), Input: less.Input}, Decision: kernel.Decision{PID: kernel.Operator}}
 	if !s.admit(again) {
 		t.Fatal(again.Err)
 	}
@@ -59,7 +62,7 @@ func TestLess(t *testing.T) {
 	if b := all[1]; b.Calls.Left != "899" || b.Tokens.Left != "950" {
 		t.Errorf("the parent has %+v, %+v", *b.Calls, *b.Tokens)
 	}
-	s.record(&kernel.Call{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: []int64{2}}})
+	s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityStrip.Syscall, Input: &schema.StripInput{PIDs: []int64{2}}}})
 	delete(s.parents, 2)
 	s.check()
 	if b := s.show()[1]; b.Calls.Left != "998" || b.Tokens.Left != "993" {
@@ -75,10 +78,10 @@ func TestTooMuchBelow(t *testing.T) {
 	s.spawn(kernel.Operator, nil)
 	for range children {
 		in := &schema.EndowInput{GrantInput: schema.GrantInput{PID: s.next, Budget: &schema.BudgetGrant{Calls: new(int64(most))}}, GrantedBy: new(int64(1))}
-		s.record(&kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Input: in})
+		s.record(&kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityEndow.Syscall, Input: in}})
 		s.next++
 	}
-	call := &kernel.Call{PID: kernel.Operator, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: 1, Budget: &schema.BudgetGrant{Calls: new(int64(10))}}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: 1, Budget: &schema.BudgetGrant{Calls: new(int64(10))}}}, Decision: kernel.Decision{PID: kernel.Operator}}
 	if v := s.ledger.Stage(call); v.Fault == nil || v.Fault.Code() != 422 {
 		t.Errorf("answered %+v", v.Fault)
 	}

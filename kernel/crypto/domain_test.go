@@ -48,7 +48,7 @@ func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool
 	if invalid != nil {
 		t.Fatal(invalid)
 	}
-	return crypto.New(identity).Decide(&kernel.Call{Message: schema.Message{Type: typ}, Syscall: row, Input: in, Final: final})
+	return crypto.New(identity).Decide(&kernel.Call{Request: kernel.Request{Message: schema.Message{Type: typ}, Syscall: row, Input: in}, Decision: kernel.Decision{Waited: kernel.Waited{Final: final}}})
 }
 
 func TestAnswers(t *testing.T) {

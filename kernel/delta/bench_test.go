@@ -25,7 +25,7 @@ func committing() []kernel.Call {
 			},
 			ResourceChanges: map[string]float64{fmt.Sprint("r", i%10): 0.5},
 		}
-		calls[i] = kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallCommitDelta.Syscall, Input: in}
+		calls[i] = kernel.Call{Request: kernel.Request{Syscall: schema.SyscallCommitDelta.Syscall, Input: in}, Decision: kernel.Decision{PID: 1, Origin: home}}
 	}
 	return calls
 }
@@ -84,7 +84,7 @@ func BenchmarkGetState(b *testing.B) {
 	early, middle := int64(long/100), int64(long/2+3000)
 	for name, tick := range map[string]*int64{"now": nil, "early": &early, "middle": &middle} {
 		b.Run(name, func(b *testing.B) {
-			call := &kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{AtTick: tick}}
+			call := &kernel.Call{Request: kernel.Request{Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{AtTick: tick}}, Decision: kernel.Decision{PID: 1, Origin: home}}
 			answer(b, d, call)
 			var actor time.Duration
 			for b.Loop() {
@@ -98,7 +98,7 @@ func BenchmarkGetState(b *testing.B) {
 // BenchmarkRollback drops one delta and commits another: the worst case.
 func BenchmarkRollback(b *testing.B) {
 	d, calls := remembering(b, long), committing()
-	drop := &kernel.Call{Origin: home, Syscall: schema.DeltaDrop.Syscall, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}
+	drop := &kernel.Call{Request: kernel.Request{Syscall: schema.DeltaDrop.Syscall, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}, Decision: kernel.Decision{Origin: home}}
 	for b.Loop() {
 		commitOne(b, d, &calls[0], long)
 		d.Apply(drop)
@@ -138,7 +138,7 @@ func BenchmarkRestore(b *testing.B) {
 				if !answering {
 					continue
 				}
-				_ = answer(b, d, &kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{}})
+				_ = answer(b, d, &kernel.Call{Request: kernel.Request{Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{}}, Decision: kernel.Decision{PID: 1, Origin: home}})
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 
 func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
-	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
+	call := &kernel.Call{Request: kernel.Request{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}}
 	if _, err := newShell(t).domain.Decide(call); err == nil || fault.Of(err).Kind != fault.Internal {
 		t.Errorf("error %v", err)
 	}

@@ -28,7 +28,7 @@ func newAgentMemory(t testing.TB) *agentMemory {
 
 func (m *agentMemory) run(row *schema.Syscall, in any, tick int64) kernel.Result {
 	m.t.Helper()
-	call := &kernel.Call{PID: 1, Origin: home, Syscall: row, Input: in, Tick: tick}
+	call := &kernel.Call{Request: kernel.Request{Syscall: row, Input: in}, Decision: kernel.Decision{PID: 1, Origin: home, Moment: kernel.Moment{Tick: tick}}}
 	result, err := m.domain.Decide(call)
 	testkit.Must(m.t, err)
 	if row.Kind == schema.KindCommand {

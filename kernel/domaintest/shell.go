@@ -20,10 +20,10 @@ func Request(t TB, typ, data string) *kernel.Call {
 	if err != nil {
 		t.Fatalf("%s %s: %v", typ, data, err)
 	}
-	return &kernel.Call{
-		Syscall: row, Input: input,
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
-	}
+	call := kernel.NewCall(kernel.Request{
+		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw}, Syscall: row, Input: input,
+	}, kernel.Undecided)
+	return &call
 }
 
 // Decide has a domain decide a call, and runs what the domain would have a goroutine compute.

@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 		"two bodies":     {in: schema.HTTPFetchInput{URL: "u", Body: &body, BodyRef: ref}, id: fault.WireInvalidInput},
 		"no reference":   {in: schema.HTTPFetchInput{URL: "u", BodyRef: &schema.BlobRef{Scheme: "file", Path: "x"}}, id: fault.WireInvalidInput},
 	} {
-		result, err := http.New(check).Decide(&kernel.Call{Syscall: schema.HTTPFetch.Syscall, PID: tt.pid, Token: tt.token, Input: &tt.in})
+		result, err := http.New(check).Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.Syscall, Input: &tt.in}, Decision: kernel.Decision{PID: tt.pid, Token: tt.token}})
 		switch {
 		case tt.begun && (err != nil || result.Effect == nil || result.Effect.Run != &tt.in):
 			t.Errorf("%s: %+v, %v", name, result, err)
@@ -53,7 +53,7 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: fault.HTTPTimeout.New("late")}} {
 		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)}
-		result, err := http.New(nil).Decide(&kernel.Call{Syscall: schema.HTTPFetch.End.Syscall, Input: in})
+		result, err := http.New(nil).Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.HTTPFetch.End.Syscall, Input: in}})
 		if string(result.Data) != string(want.Data) || (err == nil) != (want.Err == nil) || err != nil && err.Error() != want.Err.Error() {
 			t.Errorf("%s, %v, want %+v", result.Data, err, want)
 		}

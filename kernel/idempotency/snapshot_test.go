@@ -12,7 +12,7 @@ import (
 // recallKey records the n-th command of a journal.
 func recallKey(t testing.TB, keys *idempotency.Keys, n int) {
 	t.Helper()
-	call := &kernel.Call{PID: 7, Time: int64(n), Syscall: schema.MemorySet.Row(), Data: []byte(`{"success":true}`)}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Row()}, Decision: kernel.Decision{PID: 7, Moment: kernel.Moment{Time: int64(n)}}, Outcome: kernel.Outcome{Data: []byte(`{"success":true}`)}}
 	call.Message.Type, call.Message.Data = call.Syscall.Type, []byte(`{"key":"a","value":1}`)
 	call.Message.Meta.IdempotencyKey = strconv.Itoa(n)
 	call.Proof.Seq = uint64(n)

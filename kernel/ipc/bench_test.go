@@ -21,7 +21,7 @@ func crowded(b *testing.B, messages int) *ipc.Domain {
 	for i := range pids {
 		pids[i] = int64(i) + 1
 	}
-	d.Apply(&kernel.Call{Syscall: open, Input: &schema.MailboxInput{PIDs: pids}})
+	d.Apply(&kernel.Call{Request: kernel.Request{Syscall: open, Input: &schema.MailboxInput{PIDs: pids}}})
 	var c calls
 	for range messages {
 		for _, pid := range pids {
@@ -100,12 +100,12 @@ func BenchmarkBroadcast(b *testing.B) {
 	var c calls
 	b.ReportAllocs()
 	for b.Loop() {
-		call := &kernel.Call{Syscall: schema.IPCBroadcast.Syscall, Input: in}
+		call := &kernel.Call{Request: kernel.Request{Syscall: schema.IPCBroadcast.Syscall, Input: in}}
 		result, err := d.Decide(call)
 		if err != nil {
 			b.Fatal(err)
 		}
-		d.Apply(&kernel.Call{Syscall: row, Input: result.Steps[0].Input})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: row, Input: result.Steps[0].Input}})
 		d.Apply(call)
 		b.StopTimer()
 		for pid := int64(1); pid <= many; pid++ {

@@ -250,7 +250,7 @@ func request(data string) (*kernel.Call, *fault.Fault) {
 		return nil, fault.Of(invalid)
 	}
 	row, in, err := m.Request()
-	return &kernel.Call{Message: m, Syscall: row, Input: in}, err
+	return &kernel.Call{Request: kernel.Request{Message: m, Syscall: row, Input: in}}, err
 }
 
 // TestBounds: the numbers of active and of ended jobs of an agent are bounded; the oldest ended ones are forgotten.

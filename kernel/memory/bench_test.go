@@ -22,14 +22,14 @@ func filled(b *testing.B) *memory.Domain {
 	b.Helper()
 	d := newDomain(b, nil)
 	for i := range million {
-		d.Apply(&kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: benchKey(i), Value: schema.Value(benchValue)}})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: benchKey(i), Value: schema.Value(benchValue)}}, Decision: kernel.Decision{Origin: home}})
 	}
 	return d
 }
 
 func BenchmarkGet(b *testing.B) {
 	d := filled(b)
-	call := &kernel.Call{Origin: home, Syscall: schema.MemoryGet.Syscall}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemoryGet.Syscall}, Decision: kernel.Decision{Origin: home}}
 	keys := make([]schema.MemoryGetInput, million)
 	for i := range keys {
 		keys[i].Key = benchKey(i)
@@ -49,7 +49,7 @@ func BenchmarkSet(b *testing.B) {
 	for name, snapshotted := range map[string]bool{"alone": false, "after a snapshot each 10000": true} {
 		b.Run(name, func(b *testing.B) {
 			d := filled(b)
-			call := &kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall}
+			call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Syscall}, Decision: kernel.Decision{Origin: home}}
 			keys := make([]schema.MemorySetInput, million)
 			for i := range keys {
 				keys[i].Key, keys[i].Value = benchKey(i), schema.Value(benchValue)
@@ -76,7 +76,7 @@ func BenchmarkSet(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	d := filled(b)
 	cursor := "bench/0500000"
-	call := &kernel.Call{Origin: home, Syscall: schema.MemoryList.Syscall, Input: &schema.MemoryListInput{Cursor: &cursor}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemoryList.Syscall, Input: &schema.MemoryListInput{Cursor: &cursor}}, Decision: kernel.Decision{Origin: home}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {
@@ -151,7 +151,7 @@ func heap() uint64 {
 // BenchmarkSetHot measures a Memory.Set in a small store: deciding and applying, without much searching.
 func BenchmarkSetHot(b *testing.B) {
 	d := newDomain(b, nil)
-	call := &kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: "notes/1", Value: schema.Value(benchValue)}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: "notes/1", Value: schema.Value(benchValue)}}, Decision: kernel.Decision{Origin: home}}
 	b.ReportAllocs()
 	for b.Loop() {
 		result, err := d.Decide(call)

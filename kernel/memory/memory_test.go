@@ -145,7 +145,7 @@ func TestNewRefusesParameters(t *testing.T) {
 func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)
-	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
+	call := &kernel.Call{Request: kernel.Request{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}}
 	if _, err := d.Decide(call); err == nil || fault.Of(err).Kind != fault.Internal {
 		t.Errorf("error %v", err)
 	}

@@ -15,15 +15,16 @@ import (
 // ended is the end of a call of a registered syscall.
 func ended(name, origin string) *kernel.Call {
 	end := &schema.EffectEnd{Type: schema.SyscallInvoke.Type, Name: name, PID: 7}
-	return &kernel.Call{Syscall: schema.SyscallInvoke.End.Syscall, Input: end, Origin: origin, Proof: schema.Proof{LatencyUS: 5}}
+	return &kernel.Call{Request: kernel.Request{Syscall: schema.SyscallInvoke.End.Syscall, Input: end}, Decision: kernel.Decision{Origin: origin}, Outcome: kernel.Outcome{Proof: schema.Proof{LatencyUS: 5}}}
 }
 
 // refused is a call of it that the gate refused.
 func refused(name string) *kernel.Call {
 	data := fmt.Appendf(nil, `{"name":%q,"kind":"query","data":null}`, name)
 	return &kernel.Call{
-		Syscall: schema.SyscallInvoke.Row(), Message: schema.Message{Type: schema.SyscallInvoke.Type, Data: data}, PID: 7, Origin: "o",
-		Err: fault.CapabilityDenied.New("no"), Proof: schema.Proof{LatencyUS: 5},
+		Request:  kernel.Request{Syscall: schema.SyscallInvoke.Row(), Message: schema.Message{Type: schema.SyscallInvoke.Type, Data: data}},
+		Decision: kernel.Decision{PID: 7, Origin: "o"},
+		Outcome:  kernel.Outcome{Err: fault.CapabilityDenied.New("no"), Proof: schema.Proof{LatencyUS: 5}},
 	}
 }
 
@@ -34,7 +35,7 @@ func TestNames(t *testing.T) {
 	m.Recall(ended("Sum.Add", "o"))
 	m.Recall(ended("mcp/fs/read", "o"))
 	m.Recall(refused("Sum.Add"))
-	m.Recall(&kernel.Call{Syscall: schema.MemorySet.Row(), PID: 7, Origin: "o", Proof: schema.Proof{LatencyUS: 5}})
+	m.Recall(&kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Row()}, Decision: kernel.Decision{PID: 7, Origin: "o"}, Outcome: kernel.Outcome{Proof: schema.Proof{LatencyUS: 5}}})
 	took := schema.LatencyQuant{P50US: 5, P99US: 5}
 	want := &schema.AuditMetricsOutput{
 		TotalCalls: 4, DeniedCalls: 1, AvgLatencyUS: 5,

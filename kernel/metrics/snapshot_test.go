@@ -14,7 +14,7 @@ import (
 // countFrom counts one call from each of that many origins.
 func countFrom(m *metrics.Metrics, origins int) {
 	for i := range origins {
-		m.Recall(&kernel.Call{Syscall: schema.MemorySet.Row(), PID: 7, Origin: strconv.Itoa(i), Proof: schema.Proof{LatencyUS: int64(i)}})
+		m.Recall(&kernel.Call{Request: kernel.Request{Syscall: schema.MemorySet.Row()}, Decision: kernel.Decision{PID: 7, Origin: strconv.Itoa(i)}, Outcome: kernel.Outcome{Proof: schema.Proof{LatencyUS: int64(i)}}})
 	}
 }
 

@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 		{"other request", token(nil), &schema.NetRequestInput{Upstream: "a", Method: "PUT", Path: "/x", Refused: "it is not listed"}, "pid 7 may not send PUT /x to the upstream a: it is not listed"},
 	}
 	for _, tt := range tests {
-		result, err := d.Decide(&kernel.Call{Syscall: rowOf(tt.in), PID: 7, Tick: 5, Token: tt.token, Input: tt.in})
+		result, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: rowOf(tt.in), Input: tt.in}, Decision: kernel.Decision{PID: 7, Token: tt.token, Moment: kernel.Moment{Tick: 5}}})
 		switch {
 		case tt.want == "" && (err != nil || result.Effect == nil || result.Effect.Run != tt.in):
 			t.Errorf("%s: %+v, %v", tt.name, result, err)
@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 	}
-	end, err := d.Decide(&kernel.Call{Syscall: schema.NetConnect.End.Syscall, Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(`{"sent":1}`)})}})
+	end, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.NetConnect.End.Syscall, Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(`{"sent":1}`)})}}})
 	if err != nil || string(end.Data) != `{"sent":1}` {
 		t.Errorf("end %s, %v", end.Data, err)
 	}

@@ -33,7 +33,7 @@ func readOnce(t *testing.T, prepare bool) {
 	})
 	testkit.Must(t, err)
 	end := &schema.EffectEnd{PID: 1, Type: "Kernel.Ingest", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: data})}
-	call := &kernel.Call{Syscall: schema.KernelIngest.End.Syscall, Input: end, Origin: home}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.KernelIngest.End.Syscall, Input: end}, Decision: kernel.Decision{Origin: home}}
 	if prepare {
 		d.Prepare(call)
 		clear(end.Outcome)

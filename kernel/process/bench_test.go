@@ -35,21 +35,21 @@ func BenchmarkSpawnAndTerminate(b *testing.B) {
 	var spawn, prepare, terminate, exit kernel.Call
 	b.ReportAllocs()
 	for next := int64(many + 1); b.Loop(); next++ {
-		spawn = kernel.Call{Syscall: schema.SyscallSpawn.Syscall, Input: in, Origin: home}
+		spawn = kernel.Call{Request: kernel.Request{Syscall: schema.SyscallSpawn.Syscall, Input: in}, Decision: kernel.Decision{Origin: home}}
 		result, err := d.Decide(&spawn)
 		if err != nil {
 			b.Fatal(err)
 		}
-		prepare = kernel.Call{Syscall: schema.ProcessPrepare.Syscall, Input: result.Steps[0].Input}
+		prepare = kernel.Call{Request: kernel.Request{Syscall: schema.ProcessPrepare.Syscall, Input: result.Steps[0].Input}}
 		d.Apply(&prepare)
 		spawn.Data = result.Data
 		d.Apply(&spawn)
 		d.Publish()
-		terminate = kernel.Call{Syscall: schema.SyscallTerminate.Syscall, Input: &schema.TerminateInput{TargetPID: next}}
+		terminate = kernel.Call{Request: kernel.Request{Syscall: schema.SyscallTerminate.Syscall, Input: &schema.TerminateInput{TargetPID: next}}}
 		if result, err = d.Decide(&terminate); err != nil {
 			b.Fatal(err)
 		}
-		exit = kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: result.Steps[0].Input}
+		exit = kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: result.Steps[0].Input}}
 		d.Apply(&exit)
 		d.Publish()
 	}
@@ -57,7 +57,7 @@ func BenchmarkSpawnAndTerminate(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	d := table(b)
-	call := &kernel.Call{Syscall: schema.ProcessGet.Syscall, Input: &schema.ProcessGetInput{PID: many}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.ProcessGet.Syscall, Input: &schema.ProcessGetInput{PID: many}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {
@@ -68,7 +68,7 @@ func BenchmarkGet(b *testing.B) {
 
 func BenchmarkList(b *testing.B) {
 	d := table(b)
-	call := &kernel.Call{Syscall: schema.ProcessList.Syscall, Input: &schema.ProcessListInput{}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.ProcessList.Syscall, Input: &schema.ProcessListInput{}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {

@@ -158,7 +158,7 @@ func TestWatchIsBounded(t *testing.T) {
 	spawnMany(t, d, deep+process.Recent, func(pid int64) int64 { return min(pid-1, deep) })
 	next := &schema.ProcessWatchInput{PID: 1 << 40}
 	for asked := 1; ; asked++ {
-		result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessWatch.Syscall, Input: next})
+		result, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessWatch.Syscall, Input: next}})
 		testkit.Must(t, err)
 		if result.Lasting == nil {
 			if result.Wait != kernel.Forever || asked < process.Recent/16 {

@@ -54,7 +54,7 @@ func TestList(t *testing.T) {
 // TestNoMeaning: a call of another domain is an error, not an answer.
 func TestNoMeaning(t *testing.T) {
 	t.Parallel()
-	if result, err := process.New(nil).Decide(&kernel.Call{Input: &schema.PingInput{}}); err == nil {
+	if result, err := process.New(nil).Decide(&kernel.Call{Request: kernel.Request{Input: &schema.PingInput{}}}); err == nil {
 		t.Errorf("got %+v", result)
 	}
 }
@@ -79,7 +79,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
 	want, later := domaintest.Snapshot(t, d), d.Snapshot()
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
-	d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
+	d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}}})
 	var got []byte
 	testkit.Must(t, later(func(chunk []byte) error { got = append(got, chunk...); return nil }))
 	if string(got) != string(want) {
@@ -127,7 +127,7 @@ func TestListOffTheActor(t *testing.T) {
 	const n = 2000
 	spawnMany(t, d, n, func(int64) int64 { return 0 })
 	list := func(origin string) func(context.Context) (kernel.Result, error) {
-		result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessList.Syscall, PID: 1, Origin: origin, Input: &schema.ProcessListInput{}})
+		result, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessList.Syscall, Input: &schema.ProcessListInput{}}, Decision: kernel.Decision{PID: 1, Origin: origin}})
 		if err != nil || result.Data != nil || result.Read == nil {
 			t.Fatalf("%d bytes on the actor, %v", len(result.Data), err)
 		}
@@ -135,7 +135,7 @@ func TestListOffTheActor(t *testing.T) {
 	}
 	own, other := list(home), list("elsewhere")
 	for pid := int64(1); pid <= n; pid += 2 {
-		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}}})
 	}
 	if got, err := own(t.Context()); err != nil || bytes.Count(got.Data, []byte(`"state":"READY"`)) != n {
 		t.Errorf("%v, %.100s", err, got.Data)

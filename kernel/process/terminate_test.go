@@ -142,7 +142,7 @@ func TestDeepAndWide(t *testing.T) {
 			d := process.New(nil)
 			spawnMany(t, d, n, parent)
 			row, _ := schema.Lookup("Syscall.Terminate")
-			result, err := d.Decide(&kernel.Call{Syscall: row, PID: 1, Origin: home, Input: &schema.TerminateInput{TargetPID: 1}})
+			result, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: row, Input: &schema.TerminateInput{TargetPID: 1}}, Decision: kernel.Decision{PID: 1, Origin: home}})
 			slices := 1
 			for ; err == nil && result.More != nil; slices++ {
 				result, err = result.More()
@@ -161,7 +161,7 @@ func TestDeepAndWide(t *testing.T) {
 					t.Fatalf("%d processes end in one step", len(exit.PIDs))
 				}
 				ended = append(ended, exit.PIDs...)
-				d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: exit, Tick: 1})
+				d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: exit}, Decision: kernel.Decision{Moment: kernel.Moment{Tick: 1}}})
 				d.Publish()
 			}
 			if len(ended) != n || ended[0] != n || ended[n-1] != 1 {
@@ -185,7 +185,7 @@ func TestProgramOfMany(t *testing.T) {
 	const n = 10_000
 	d := process.New(nil)
 	spawnMany(t, d, n, func(pid int64) int64 { return min(pid-1, 1) })
-	result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessNoteEnd.Syscall, Origin: home, Input: &schema.ProcessEndInput{PID: 1}})
+	result, err := d.Decide(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessNoteEnd.Syscall, Input: &schema.ProcessEndInput{PID: 1}}, Decision: kernel.Decision{Origin: home}})
 	slices := 1
 	for ; err == nil && result.More != nil; slices++ {
 		result, err = result.More()
@@ -209,7 +209,7 @@ func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int6
 			name = fmt.Sprint("a", pid)
 		}
 		data := fmt.Appendf(nil, `{"child_pid":1,"child_agent_id":%q}`, name)
-		d.Apply(&kernel.Call{Syscall: row, PID: by, Input: &schema.SpawnInput{ChildAgentID: name}, Data: data, Origin: home})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: name}}, Decision: kernel.Decision{PID: by, Origin: home}, Outcome: kernel.Outcome{Data: data}})
 	}
 	d.Publish()
 }

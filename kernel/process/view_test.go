@@ -59,7 +59,7 @@ func TestForgotten(t *testing.T) {
 		if pid == 300 {
 			continue // it lives among ended ones
 		}
-		s.domain.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+		s.domain.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}}, Decision: kernel.Decision{Moment: kernel.Moment{Tick: 3}}})
 		s.domain.Publish()
 	}
 	for name, view := range map[string]*process.Processes{"live": s.domain.Processes(), "restored": restore(t, s.domain).Processes()} {
@@ -104,8 +104,8 @@ func TestForgottenByOrigin(t *testing.T) {
 		t.Fatal("no Syscall.Spawn")
 	}
 	live := func(d *process.Domain, pid int64, origin string) {
-		d.Apply(&kernel.Call{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: origin})
-		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}}, Decision: kernel.Decision{Origin: origin}, Outcome: kernel.Outcome{Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)}})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}}, Decision: kernel.Decision{Moment: kernel.Moment{Tick: 3}}})
 	}
 	live(s.domain, 1, "https://other.example/")
 	for pid := int64(2); pid <= process.Remembered+2; pid++ { // one more than is remembered
@@ -132,7 +132,7 @@ func TestForgottenAtPageEnd(t *testing.T) {
 	const spawned = (process.Remembered/page+2)*page - 1
 	spawnMany(t, s.domain, spawned, func(int64) int64 { return 0 })
 	for pid := int64(1); pid < process.Remembered+page; pid++ {
-		s.domain.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
+		s.domain.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}}})
 		s.domain.Publish()
 	}
 	if next := s.spawn(kernel.Operator); next != spawned+1 || s.get(next).State != "READY" {
@@ -174,9 +174,9 @@ func TestViewUnderChange(t *testing.T) {
 		})
 	}
 	for pid := int64(1); pid <= 2000; pid++ {
-		d.Apply(&kernel.Call{Syscall: schema.SyscallSpawn.Syscall, Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)})
+		d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.SyscallSpawn.Syscall, Input: &schema.SpawnInput{ChildAgentID: "a"}}, Outcome: kernel.Outcome{Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)}})
 		if pid%3 == 0 {
-			d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}})
+			d.Apply(&kernel.Call{Request: kernel.Request{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}}})
 		}
 		d.Publish()
 	}

@@ -65,7 +65,7 @@ func (w *world) settle() {
 
 // nothingKept checks that no calls of a budget are reserved when nothing is in flight.
 func (w *world) nothingKept() error {
-	call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}}
 	result, err := budget.NewDomain(w.state.budgets, w.state.procs.Processes()).Decide(call)
 	if err != nil {
 		return err
