@@ -270,13 +270,12 @@ func temporaryDir(prefix string) (string, error) {
 	return dir, nil
 }
 
-// launchIn starts a kernel with these flags and with all directories in dir. Clients connect with ownOptions(dir).
-func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, error) {
+// launchIn starts a kernel with all directories in dir. Clients connect with ownOptions(dir).
+func launchIn(ctx context.Context, dir string) (*client.Daemon, error) {
 	command, err := daemonCommand()
 	if err != nil {
 		return nil, err
 	}
-	command.Args = append(command.Args, args...)
 	config := filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration of own kernel: %w", err)

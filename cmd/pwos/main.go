@@ -1,31 +1,31 @@
-// Command pwos is the client of a kernel; with --mode=daemon it is the daemon.
+// Command pwos is the client of a kernel; with --mode=daemon, or under the name pwosd, it is the daemon.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/bench"
 )
 
 func main() {
 	daemon.Shim() // must run first: the daemon starts the programs of agents through this binary
-	os.Exit(start(os.Args[1:]))
+	os.Exit(start(os.Args[0], os.Args[1:]))
 }
 
-// start runs the mode that args select, and returns the exit status (PROTOCOL 8).
-func start(args []string) int {
+// start runs the mode that the program's name or args select, and returns the exit status (PROTOCOL 8).
+func start(name string, args []string) int {
 	mode, rest := cutMode(args)
-	switch mode {
-	case "daemon":
+	if filepath.Base(name) == "pwosd" { // a link to this program
+		mode, rest = "daemon", args
+	}
+	if mode == "daemon" {
 		return daemon.Main(rest, os.Getenv, os.Stdout, os.Stderr)
-	case "echo":
-		return bench.EchoMain(rest, os.Stdin, os.Stdout, os.Stderr)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

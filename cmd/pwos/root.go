@@ -173,7 +173,7 @@ func verbs(a *app) []subject {
 			newCluster(a), newMCP(a), newHook(a), newSDK(a), newExport(a), newMetrics(a),
 		}},
 		{operate, []*cobra.Command{
-			newStatus(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newBench(a), newDemo(a), newCompletion(), newVersion(a),
+			newStatus(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newDemo(a), newCompletion(), newVersion(a),
 		}},
 	}
 }

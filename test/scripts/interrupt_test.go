@@ -5,12 +5,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 )
@@ -89,56 +86,6 @@ func TestShutdownUnderAStream(t *testing.T) {
 	if status := k.end(t); status != 6 {
 		t.Errorf("exit status %d, stderr %q, want 6", status, k.stderr.String())
 	}
-}
-
-// Ctrl-C ends a measurement, and so does the end of its terminal; its processes and files are removed.
-func TestInterruptOfBench(t *testing.T) {
-	t.Parallel()
-	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 130, syscall.SIGHUP: 129} {
-		t.Run(signal.String(), func(t *testing.T) {
-			t.Parallel()
-			p := settle(t)
-			cmd := p.command(t.Context(), "bench", "--own", "--only", "ping-1", "--duration", "5m", "--rounds", "1")
-			var said strings.Builder
-			cmd.Stderr = &said
-			testkit.Must(t, cmd.Start())
-			kernel := ownKernel(t, p)
-			testkit.Must(t, cmd.Process.Signal(signal))
-			_ = cmd.Wait() // only the status matters
-			if status := cmd.ProcessState.ExitCode(); status != want {
-				t.Errorf("exit status %d, want %d:\n%s", status, want, said.String())
-			}
-			if err := kernel.Signal(syscall.Signal(0)); err == nil {
-				t.Error("the kernel of the measurement still runs")
-			}
-			left, err := os.ReadDir(p.Dir)
-			testkit.Must(t, err)
-			if len(left) > 0 {
-				t.Errorf("the measurement has left files: %v", left)
-			}
-		})
-	}
-}
-
-// ownKernel waits until the kernel of a measurement has started, and returns it.
-func ownKernel(t *testing.T, p place) *os.Process {
-	t.Helper()
-	for limit := time.Now().Add(testkit.Patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
-		locks, err := filepath.Glob(filepath.Join(p.Dir, "pwos-bench-*", "run", "kernel.lock"))
-		testkit.Must(t, err)
-		if len(locks) != 1 {
-			continue
-		}
-		text, err := os.ReadFile(locks[0])
-		testkit.Must(t, err)
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			kernel, err := os.FindProcess(pid)
-			testkit.Must(t, err)
-			return kernel
-		}
-	}
-	t.Fatal("no kernel was started")
-	return nil
 }
 
 // Ctrl-C also ends a tail of the audit log. Each entry was written when it arrived, and the tail itself has one entry.

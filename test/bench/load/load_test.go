@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/internal/bench"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/test/bench/load"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -24,7 +24,7 @@ const echoMode = "be-the-echo"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == echoMode {
-		os.Exit(bench.EchoMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(load.EchoMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(testkit.Main(m))
 }
@@ -63,11 +63,11 @@ func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (s
 	return socket
 }
 
-func startEcho(t *testing.T) *bench.EchoProcess {
+func startEcho(t *testing.T) *load.EchoProcess {
 	t.Helper()
 	self, err := os.Executable()
 	testkit.Must(t, err)
-	echo, err := bench.StartEcho(context.Background(), self, echoMode)
+	echo, err := load.StartEcho(context.Background(), self, echoMode)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		testkit.Must(t, echo.Close())
@@ -84,16 +84,16 @@ func TestRun(t *testing.T) {
 		return schema.AppendReply(nil, m, m.Data, st)
 	})
 	echo := startEcho(t)
-	for _, w := range bench.Workloads() {
-		found, ok := bench.Find(w.Name)
+	for _, w := range load.Workloads() {
+		found, ok := load.Find(w.Name)
 		if !ok || found.Name != w.Name || w.Description == "" {
 			t.Errorf("%s is not found, or has no description", w.Name)
 		}
-		r, err := bench.Run(context.Background(), w, bench.Config{
+		r, err := load.Run(context.Background(), w, load.Config{
 			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2, Lean: w.Connections == 1,
 		})
 		testkit.Must(t, err)
-		for name, side := range map[string]bench.Side{"kernel": r.Kernel, "echo": r.Echo} {
+		for name, side := range map[string]load.Side{"kernel": r.Kernel, "echo": r.Echo} {
 			if side.PerSecond <= 0 || side.P50 <= 0 || side.P99 < side.P50 {
 				t.Errorf("%s: %s %+v", w.Name, name, side)
 			}
@@ -101,6 +101,24 @@ func TestRun(t *testing.T) {
 		if r.Ratio() <= 0 {
 			t.Errorf("%s: ratio %v", w.Name, r.Ratio())
 		}
+	}
+}
+
+// Without an echo the kernel alone is measured. The caller may log in on each connection.
+func TestRunAlone(t *testing.T) {
+	t.Parallel()
+	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte { return schema.AppendReply(nil, m, m.Data, st) })
+	w, _ := load.Find("ping-1")
+	greeted := 0
+	r, err := load.Run(context.Background(), w, load.Config{
+		Kernel: socket, Duration: time.Millisecond, Rounds: 2,
+		Greet: func(ctx context.Context, conn access.Lines) error {
+			greeted++
+			return access.ClientPrologue(ctx, conn, access.AnswerOpen)
+		},
+	})
+	if err != nil || r.Kernel.PerSecond <= 0 || r.Echo != (load.Side{}) || greeted != 2 {
+		t.Errorf("%+v, %v, greeted %d times; want rates of the kernel alone, each connection greeted", r, err, greeted)
 	}
 }
 
@@ -117,9 +135,9 @@ func TestRunChecksAnswers(t *testing.T) {
 			return schema.AppendReply(nil, m, m.Data, st)
 		},
 	} {
-		for _, w := range bench.Workloads() {
+		for _, w := range load.Workloads() {
 			for _, lean := range []bool{false, true} {
-				_, err := bench.Run(context.Background(), w, bench.Config{
+				_, err := load.Run(context.Background(), w, load.Config{
 					Kernel: kernel(t, answer), Echo: echo.Socket, Duration: time.Millisecond, Rounds: 1, Lean: lean,
 				})
 				if err == nil || !strings.Contains(err.Error(), "wrong answer to message") {
@@ -141,10 +159,10 @@ func TestRunDecodesAnswers(t *testing.T) {
 		}
 		return line
 	}
-	w, _ := bench.Find("ping-1")
+	w, _ := load.Find("ping-1")
 	for _, lean := range []bool{false, true} {
 		run := func() error {
-			_, err := bench.Run(context.Background(), w, bench.Config{
+			_, err := load.Run(context.Background(), w, load.Config{
 				Kernel: kernel(t, broken), Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 1, Lean: lean,
 			})
 			return err
@@ -163,8 +181,8 @@ func TestRunDecodesAnswers(t *testing.T) {
 func TestRunChecksTheEcho(t *testing.T) {
 	t.Parallel()
 	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte { return schema.AppendReply(nil, m, m.Data, st) })
-	w, _ := bench.Find("ping-1")
-	_, err := bench.Run(context.Background(), w, bench.Config{Kernel: socket, Echo: socket, Duration: time.Millisecond, Rounds: 1})
+	w, _ := load.Find("ping-1")
+	_, err := load.Run(context.Background(), w, load.Config{Kernel: socket, Echo: socket, Duration: time.Millisecond, Rounds: 1})
 	if err == nil || !strings.Contains(err.Error(), "wrong answer") {
 		t.Errorf("error %v, want one about a wrong answer", err)
 	}
@@ -186,8 +204,8 @@ func TestRunInterrupted(t *testing.T) {
 				cancel(enough)
 				return part(schema.AppendReply(nil, m, m.Data, st))
 			})
-			w, _ := bench.Find(work)
-			_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: echo.Socket, Duration: time.Hour, Rounds: 1})
+			w, _ := load.Find(work)
+			_, err := load.Run(ctx, w, load.Config{Kernel: socket, Echo: echo.Socket, Duration: time.Hour, Rounds: 1})
 			if !errors.Is(err, enough) {
 				t.Errorf("%s, %s: error %v, want the cause of the context's end", work, name, err)
 			}
@@ -198,17 +216,17 @@ func TestRunInterrupted(t *testing.T) {
 func TestEchoMainUsage(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
-	if code := bench.EchoMain(nil, strings.NewReader(""), io.Discard, &said); code != 2 || said.Len() == 0 {
+	if code := load.EchoMain(nil, strings.NewReader(""), io.Discard, &said); code != 2 || said.Len() == 0 {
 		t.Errorf("exit status %d, stderr %q", code, said.String())
 	}
-	if code := bench.EchoMain([]string{"/no/such/directory/echo.sock"}, strings.NewReader(""), io.Discard, &said); code != 1 {
+	if code := load.EchoMain([]string{"/no/such/directory/echo.sock"}, strings.NewReader(""), io.Discard, &said); code != 1 {
 		t.Errorf("exit status %d, want 1", code)
 	}
 }
 
 func TestStartEchoFails(t *testing.T) {
 	t.Parallel()
-	if _, err := bench.StartEcho(context.Background(), "/bin/true"); err == nil {
+	if _, err := load.StartEcho(context.Background(), "/bin/true"); err == nil {
 		t.Error("no error where nothing listens")
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 
 // Config configures a measurement.
 type Config struct {
-	Kernel   string // socket paths
-	Echo     string
+	Kernel   string        // socket path
+	Echo     string        // socket path; "": the kernel alone is measured
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
 	Lean     bool          // decode only the first answer of a connection
@@ -32,7 +32,7 @@ type Side struct {
 	P50, P99  time.Duration // latency of an answer, over all rounds; accurate to 2 percent
 }
 
-// Result is the outcome of one workload for both servers.
+// Result is the outcome of one workload. Without an echo, that side is zero.
 type Result struct {
 	Work   Workload
 	Kernel Side
@@ -42,7 +42,7 @@ type Result struct {
 // Ratio is the number of the kernel's answers divided by the echo's.
 func (r Result) Ratio() float64 { return r.Kernel.PerSecond / r.Echo.PerSecond }
 
-// server is one of the two servers during a Run.
+// server is one of the servers during a Run.
 type server struct {
 	connect func(context.Context) (net.Conn, error)
 	check   func() check // a fresh one for each connection
@@ -63,16 +63,17 @@ func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 	if err := w.prepare(ctx, kernel); err != nil {
 		return Result{}, fmt.Errorf("prepare %s: %w", w.Name, err)
 	}
-	for round := range c.Rounds {
-		order := []*server{kernel, echo}
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, s := range order {
+	servers := []*server{kernel, echo}
+	if c.Echo == "" {
+		servers = servers[:1]
+	}
+	for range c.Rounds {
+		for _, s := range servers {
 			if err := s.round(ctx, w, c.Duration); err != nil {
 				return Result{}, fmt.Errorf("measure %s: %w", w.Name, err)
 			}
 		}
+		slices.Reverse(servers)
 	}
 	return Result{Work: w, Kernel: kernel.side(), Echo: echo.side()}, nil
 }
@@ -146,8 +147,11 @@ func (s *server) round(ctx context.Context, w Workload, duration time.Duration) 
 }
 
 func (s *server) side() Side {
-	slices.Sort(s.rates)
 	n := len(s.rates)
+	if n == 0 {
+		return Side{}
+	}
+	slices.Sort(s.rates)
 	return Side{
 		PerSecond: (s.rates[n/2] + s.rates[(n-1)/2]) / 2,
 		P50:       s.latency.quantile(0.50),

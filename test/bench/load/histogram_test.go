@@ -1,4 +1,4 @@
-package bench_test
+package load_test
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/bench"
+	"github.com/promptware-os/pwos/test/bench/load"
 )
 
 func TestQuantile(t *testing.T) {
@@ -20,13 +20,13 @@ func TestQuantile(t *testing.T) {
 		slices.Sort(all)
 		for _, q := range []float64{0.001, 0.5, 0.99, 1} {
 			exact := all[int(q*1000+0.5)-1]
-			got := bench.Quantile(all, q)
+			got := load.Quantile(all, q)
 			if got < exact || float64(got) > float64(exact)*1.02+1 {
 				t.Errorf("quantile %v of durations below %v is %v, want %v", q, scale, got, exact)
 			}
 		}
 	}
-	if got := bench.Quantile(nil, 0.5); got != 0 {
+	if got := load.Quantile(nil, 0.5); got != 0 {
 		t.Errorf("quantile of nothing is %v", got)
 	}
 }

@@ -2,14 +2,14 @@
 //
 // If redis-server and redis-benchmark are in PATH,
 //
-//	PWOS_LONG=1 go test ./test/redis -run TestCompare -v -count=1 -timeout 30m
+//	PWOS_LONG=1 go test ./test/bench/redis -run TestCompare -v -count=1 -timeout 30m
 //
 // prints a table. Both serve a Unix socket, on the same file system, in turn, so that a disturbance affects both. Redis
-// runs with appendonly yes, appendfsync always and without snapshots. The keys and values are those of pwos bench. Without
+// runs with appendonly yes, appendfsync always and without snapshots. The keys and values are those of test/bench/load. Without
 // PWOS_LONG it is one short round, which only shows that everything works.
 //
-// Each side has its own load generator, pwos bench and redis-benchmark. They differ in one respect: with 64 in flight on
-// one connection, redis-benchmark sends 64 and waits for all, pwos bench sends another one for each answer.
+// Each side has its own load generator, test/bench/load and redis-benchmark. They differ in one respect: with 64 in flight
+// on one connection, redis-benchmark sends 64 and waits for all, ours sends another one for each answer.
 package redis_test
 
 import (
@@ -22,14 +22,14 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/test/bench/load"
 )
 
 // work is a load that both get.
 type work struct {
-	name        string // of pwos bench
-	command     []string
-	connections int
-	pipeline    int
+	load.Workload
+
+	command []string // of Redis
 }
 
 // side is the outcome of a round.
@@ -48,8 +48,14 @@ func TestCompare(t *testing.T) {
 	r := startRedis(t)
 	k := startKernel(t)
 	set, get := []string{"SET", "bench/key", "xxx"}, []string{"GET", "bench/key"}
-	all := []work{
-		{"set-1", set, 1, 1}, {"set-16", set, 16, 1}, {"set-64", set, 64, 1}, {"set-x64", set, 1, 64}, {"get-16", get, 16, 1},
+	var all []work
+	for _, w := range load.Workloads() {
+		switch {
+		case strings.HasPrefix(w.Name, "set-"):
+			all = append(all, work{w, set})
+		case strings.HasPrefix(w.Name, "get-"):
+			all = append(all, work{w, get})
+		}
 	}
 	ours, theirs := make([][]side, len(all)), make([][]side, len(all))
 	var sync, datasync []side
@@ -58,7 +64,7 @@ func TestCompare(t *testing.T) {
 		datasync = append(datasync, syncRate(t, duration, syncData))
 		for i, w := range all {
 			turns := []func(){
-				func() { ours[i] = append(ours[i], k.bench(t, w, duration)) },
+				func() { ours[i] = append(ours[i], measure(t, k, w.Workload, duration)) },
 				func() { theirs[i] = append(theirs[i], r.bench(t, w, duration)) },
 			}
 			if round%2 == 1 {
@@ -74,7 +80,7 @@ func TestCompare(t *testing.T) {
 	fmt.Fprintln(out, "work\tpwos/s\tlowest\thighest\tredis/s\tlowest\thighest\tratio\tpwos p50\tp99\tredis p50\tp99\t")
 	for i, w := range all {
 		o, r := median(ours[i]), median(theirs[i])
-		fmt.Fprintf(out, "%s\t%s\t%s\t%.2f\t%v\t%v\t%v\t%v\t\n", w.name, rates(ours[i]), rates(theirs[i]), o.rate/r.rate, o.p50, o.p99, r.p50, r.p99)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%.2f\t%v\t%v\t%v\t%v\t\n", w.Name, rates(ours[i]), rates(theirs[i]), o.rate/r.rate, o.p50, o.p99, r.p50, r.p99)
 	}
 	fmt.Fprintf(out, "fsync\t%s\t\t\t\t\t\t\t\t\t\n", rates(sync))
 	fmt.Fprintf(out, "fdatasync\t%s\t\t\t\t\t\t\t\t\t\n", rates(datasync))

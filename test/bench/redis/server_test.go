@@ -56,9 +56,9 @@ func startRedis(t *testing.T) *redis {
 // bench runs redis-benchmark for about that time, based on the rate of the previous round.
 func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
 	t.Helper()
-	count := max(int(r.rates[w.name]*duration.Seconds()), 200)
+	count := max(int(r.rates[w.Name]*duration.Seconds()), 200)
 	args := append([]string{
-		"-s", r.socket, "-c", strconv.Itoa(w.connections), "-P", strconv.Itoa(w.pipeline), "-n", strconv.Itoa(count), "--csv", "--precision", "3",
+		"-s", r.socket, "-c", strconv.Itoa(w.Connections), "-P", strconv.Itoa(w.Outstanding), "-n", strconv.Itoa(count), "--csv", "--precision", "3",
 	}, w.command...)
 	var said bytes.Buffer
 	cmd := exec.Command("redis-benchmark", args...)
@@ -71,8 +71,8 @@ func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
 	if err != nil {
 		t.Fatalf("redis-benchmark: %v\n%s", err, out)
 	}
-	first := r.rates[w.name] == 0
-	r.rates[w.name] = got.rate
+	first := r.rates[w.Name] == 0
+	r.rates[w.Name] = got.rate
 	if first && duration >= time.Second {
 		return r.bench(t, w, duration) // too few requests to measure anything
 	}
