@@ -67,21 +67,24 @@ func TestSecurityKey(t *testing.T) {
 // TestBindingText: members that would make the text ambiguous are not signed.
 func TestBindingText(t *testing.T) {
 	t.Parallel()
+	in := func(path string) access.Channel { return access.Local{Socket: path, PID: pid, UID: uid} }
 	for name, change := range map[string]func(*access.Binding){
 		"no challenge":                    func(b *access.Binding) { b.Challenge = [32]byte{} },
 		"no host key":                     func(b *access.Binding) { b.HostKey = access.PublicKey{} },
-		"no pid":                          func(b *access.Binding) { b.PID = 0 },
-		"a negative uid":                  func(b *access.Binding) { b.UID = -1 },
+		"no pid":                          func(b *access.Binding) { b.Channel = access.Local{Socket: socket, UID: uid} },
+		"a negative uid":                  func(b *access.Binding) { b.Channel = access.Local{Socket: socket, PID: pid, UID: -1} },
 		"no time":                         func(b *access.Binding) { b.Issued = time.Time{} },
-		"no socket":                       func(b *access.Binding) { b.Socket = "" },
-		"a relative socket":               func(b *access.Binding) { b.Socket = "kernel.sock" },
-		"a socket path that is not clean": func(b *access.Binding) { b.Socket = "/run/../run/kernel.sock" },
-		"a line end":                      func(b *access.Binding) { b.Socket = "/run\nuid: 0" },
-		"a NUL":                           func(b *access.Binding) { b.Socket = "/run\x00" },
-		"not UTF-8":                       func(b *access.Binding) { b.Socket = "/run\xff" },
-		"a line separator":                func(b *access.Binding) { b.Socket = "/run\u2028" },
-		"a very long socket path":         func(b *access.Binding) { b.Socket = "/" + strings.Repeat("x", 2000) },
-		"a next line":                     func(b *access.Binding) { b.Socket = "/run\u0085" },
+		"no socket":                       func(b *access.Binding) { b.Channel = in("") },
+		"a relative socket":               func(b *access.Binding) { b.Channel = in("kernel.sock") },
+		"a socket path that is not clean": func(b *access.Binding) { b.Channel = in("/run/../run/kernel.sock") },
+		"a line end":                      func(b *access.Binding) { b.Channel = in("/run\nuid: 0") },
+		"a NUL":                           func(b *access.Binding) { b.Channel = in("/run\x00") },
+		"not UTF-8":                       func(b *access.Binding) { b.Channel = in("/run\xff") },
+		"a line separator":                func(b *access.Binding) { b.Channel = in("/run\u2028") },
+		"a very long socket path":         func(b *access.Binding) { b.Channel = in("/" + strings.Repeat("x", 2000)) },
+		"a next line":                     func(b *access.Binding) { b.Channel = in("/run\u0085") },
+		"no channel":                      func(b *access.Binding) { b.Channel = nil },
+		"a session without exporter":      func(b *access.Binding) { b.Channel = access.TLS{} },
 		"before time's begin":             func(b *access.Binding) { b.Issued = time.UnixMilli(-1) },
 	} {
 		t.Run(name, func(t *testing.T) {

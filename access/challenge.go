@@ -33,12 +33,11 @@ type Challenge struct {
 	spent    atomic.Bool
 }
 
-// Challenge begins the login of the process pid of user uid, as the system reports them, at the
-// socket named socket (see SocketName), and proves the host key to it. It returns a *fault.Fault if
-// the system does not report the process.
-func (v *Verifier) Challenge(ctx context.Context, socket string, pid, uid int) (*Challenge, error) {
+// Challenge begins a login on a connection, and proves the host key to its client. It returns a
+// *fault.Fault if the system does not report the client's process.
+func (v *Verifier) Challenge(ctx context.Context, channel Channel) (*Challenge, error) {
 	c := &Challenge{verifier: v, binding: Binding{
-		HostKey: v.Host.Key(), Socket: socket, PID: pid, UID: uid,
+		HostKey: v.Host.Key(), Channel: channel,
 		Issued: time.UnixMilli(v.Now().UnixMilli()),
 	}}
 	_, _ = rand.Read(c.binding.Challenge[:]) // never returns an error

@@ -63,9 +63,15 @@ func TestClientRefuses(t *testing.T) {
 		{"a proof in the client's role", fault.AuthHost, func(w *world, o map[string]string, issued *time.Time) {
 			o["host_signature"] = proofOf(t, w, w.host, o, *issued, access.HostNamespace, access.Client)
 		}},
-		{"a relay's socket", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.Socket = "/tmp/relay/kernel.sock" }},
-		{"a relay's process", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.PID++ }},
-		{"a relay's user", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.UID = 0 }},
+		{"a relay's socket", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) {
+			w.login.Channel = access.Local{Socket: "/tmp/relay/kernel.sock", PID: pid, UID: uid}
+		}},
+		{"a relay's process", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) {
+			w.login.Channel = access.Local{Socket: socket, PID: pid + 1, UID: uid}
+		}},
+		{"a relay's user", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) {
+			w.login.Channel = access.Local{Socket: socket, PID: pid}
+		}},
 		{"a time that the proof does not cover", fault.AuthHost, func(_ *world, _ map[string]string, issued *time.Time) { *issued = issued.Add(time.Millisecond) }},
 		{"a recorded prologue", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
 			w.login.Now = at(noon.Add(access.Window + time.Second))
@@ -107,7 +113,7 @@ func proofOf(t testing.TB, w *world, by *access.Signer, o map[string]string, iss
 	raw := must(base64.StdEncoding.DecodeString(o["challenge"]))(t)
 	b := &access.Binding{
 		Challenge: [32]byte(raw), HostKey: w.host.Key(),
-		Socket: socket, PID: pid, UID: uid, Issued: issued,
+		Channel: access.Local{Socket: socket, PID: pid, UID: uid}, Issued: issued,
 	}
 	armor := armorOf(t, by, namespace, must(b.Text(role))(t))
 	lines := strings.Split(strings.TrimSpace(armor), "\n")
@@ -202,7 +208,7 @@ func TestTenThousandBadLogins(t *testing.T) {
 	bad := answerWith(t, stranger, access.Namespace, []byte("x"))
 	var failures access.Failures
 	for range 10_000 {
-		c := must(w.verifier.Challenge(context.Background(), socket, pid, uid))(t)
+		c := must(w.verifier.Challenge(context.Background(), access.Local{Socket: socket, PID: pid, UID: uid}))(t)
 		if _, err := c.Verify(bad); err == nil {
 			t.Fatal("an unknown key is admitted")
 		}

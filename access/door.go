@@ -31,11 +31,11 @@ func (d *Door) Reserve(conn deadliner, peer Peer) (*Place, error) {
 	return d.gate.enterAgent(conn, crowdOf(peer))
 }
 
-// Admit runs the prologue with peer, which connected to the named endpoint, within AuthTimeout.
+// Admit runs the prologue with peer, which is at the other end of channel, within AuthTimeout.
 // place is what Reserve returned; if nil, Admit waits for one. After an error the caller must close
 // the connection; the client was told the reason if possible. The Authenticator records a
 // *Rejection in the error's chain. On success, link has no deadlines.
-func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, socket string) (Identity, error) {
+func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, channel Channel) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	if place == nil {
 		var err error
@@ -43,7 +43,7 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 			return Identity{}, errors.Join(err, p.farewell(d.Refusal(err)))
 		}
 	}
-	identity, err := d.exchange(ctx, &p, peer, socket)
+	identity, err := d.exchange(ctx, &p, peer, channel)
 	thrown := d.gate.leave(place, err == nil)
 	if wrong := (*Rejection)(nil); errors.As(err, &wrong) {
 		// The place is already released, so the delay for a wrong answer does not block other
@@ -57,12 +57,12 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 }
 
 // exchange runs the prologue.
-func (d *Door) exchange(ctx context.Context, p *prologue, peer Peer, socket string) (_ Identity, err error) {
+func (d *Door) exchange(ctx context.Context, p *prologue, peer Peer, channel Channel) (_ Identity, err error) {
 	auth := d.auth
 	if peer.Agent != 0 {
 		auth = OpenMode{} // the kernel knows its programs: a key must not give one of them another identity
 	}
-	if p.offer, err = auth.Offer(ctx, peer, socket); err != nil {
+	if p.offer, err = auth.Offer(ctx, peer, channel); err != nil {
 		return Identity{}, fmt.Errorf("make authentication offer: %w", err)
 	}
 	if p.offer.Done != nil {
@@ -106,9 +106,9 @@ type Peer struct {
 
 // Authenticator decides which peers pass the prologue (PROTOCOL 4).
 type Authenticator interface {
-	// Offer begins the exchange with peer, which connected to the named endpoint. It is called from
+	// Offer begins the exchange with peer, which is at the other end of channel. It is called from
 	// many goroutines. ctx ends when the server shuts down.
-	Offer(ctx context.Context, peer Peer, socket string) (Offer, error)
+	Offer(ctx context.Context, peer Peer, channel Channel) (Offer, error)
 }
 
 // Offer is one connection's exchange: the daemon's first frame, and the check of the answer.
@@ -142,6 +142,6 @@ type Identity struct {
 type OpenMode struct{}
 
 // Offer implements Authenticator.
-func (OpenMode) Offer(context.Context, Peer, string) (Offer, error) {
+func (OpenMode) Offer(context.Context, Peer, Channel) (Offer, error) {
 	return Offer{Data: []byte(`{"scheme":"none"}`)}, nil
 }

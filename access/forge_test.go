@@ -136,7 +136,7 @@ func bindingOf(t testing.TB, c *access.Challenge) *access.Binding {
 	key, _, err := access.ParsePublicKey(o["host_key"])
 	return &access.Binding{
 		Challenge: [32]byte(raw), HostKey: must(key, err)(t),
-		Socket: socket, PID: pid, UID: uid, Issued: c.Issued(),
+		Channel: access.Local{Socket: socket, PID: pid, UID: uid}, Issued: c.Issued(),
 	}
 }
 

@@ -23,7 +23,7 @@ type keeper struct {
 	done  atomic.Int32
 }
 
-func (k *keeper) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+func (k *keeper) Offer(context.Context, access.Peer, access.Channel) (access.Offer, error) {
 	return access.Offer{
 		Data: []byte(`{}`),
 		Verify: func(answer []byte) (access.Identity, error) {

@@ -17,8 +17,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// KnownKernels is the file in which clients remember which kernel answers at a socket, a line for
-// each: the key's type and base64, then the socket's name up to the end of the line. Clients trust
+// KnownKernels is the file in which clients remember which kernel answers at a socket or an address,
+// a line for each: the key's type and base64, then its name (SocketName, TLSName) up to the end of
+// the line. Clients trust
 // it, so a malformed line is refused, and so is a file or directory that another user may write.
 // Without a Path no kernel is known, and none can be remembered.
 type KnownKernels struct{ Path string }
@@ -58,7 +59,7 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 		fields := strings.SplitN(line, " ", 3)
 		if len(fields) == 3 {
 			key, _, failure := parseKeyLine(fields[0] + " " + fields[1])
-			if failure == nil && checkSocketName(fields[2]) == nil {
+			if failure == nil && checkKernelName(fields[2]) == nil {
 				known = append(known, KnownKernel{Socket: fields[2], Key: key})
 				continue
 			}
@@ -127,7 +128,15 @@ func without(known []KnownKernel, socket string) []KnownKernel {
 // hostChanged is the error of a changed host key, which a person has to judge.
 func hostChanged(socket string, old, now PublicKey) *fault.Fault {
 	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was recreated, or another program answers in its place. "+
-		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).With("key", now.Fingerprint())
+		"Nothing was signed. If you know why, drop the old key with %q", socket, now.Fingerprint(), old.Fingerprint(), forget(socket)).With("key", now.Fingerprint())
+}
+
+// forget returns the command that drops the key of the kernel with that name.
+func forget(name string) string {
+	if strings.HasPrefix(name, tlsScheme) {
+		return "pwos --kernel " + name + " auth trust --forget"
+	}
+	return "pwos auth trust --forget"
 }
 
 // update replaces the file by the result of change, atomically, one client at a time.
@@ -156,7 +165,7 @@ func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]
 	}
 	var text bytes.Buffer
 	for _, one := range known {
-		if err := checkSocketName(one.Socket); err != nil {
+		if err := checkKernelName(one.Socket); err != nil {
 			return err
 		}
 		fmt.Fprintf(&text, "%s %s\n", one.Key, one.Socket)

@@ -11,10 +11,8 @@ import (
 // Login is the client's side of one prologue. It signs only the text of a Binding that it made
 // itself, and only for a kernel that has proven to hold the known host key.
 type Login struct {
-	// Socket is the socket's name (SocketName); PID and UID are the process that connected to it,
-	// the caller's own.
-	Socket   string
-	PID, UID int
+	// Channel is the connection to the daemon.
+	Channel Channel
 	// Known remembers the kernels' host keys.
 	Known KnownKernels
 	// Identities says where the keys are.
@@ -46,20 +44,23 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	if err != nil {
 		return nil, err
 	}
-	known, err := l.Known.Lookup(l.Socket)
+	known, err := l.Known.Lookup(l.Channel.kernel())
 	if err != nil {
 		return nil, err
 	}
 	if o.Scheme == schemeNone {
+		if _, remote := l.Channel.(TLS); remote {
+			return nil, fault.AuthDowngraded.New("%s asks for no key, which no kernel does over TLS: another program answers in its place", l.Channel.kernel())
+		}
 		if !known.IsZero() {
 			return nil, fault.AuthDowngraded.New("the kernel at %s asks for no key, though it did before: its authorized_keys was removed, or another program answers in its place. "+
-				"If you know why, drop its key with \"pwos auth trust --forget\"", l.Socket).With("key", known.Fingerprint())
+				"If you know why, drop its key with %q", l.Channel.kernel(), forget(l.Channel.kernel())).With("key", known.Fingerprint())
 		}
 		return &Answer{Data: []byte("{}")}, nil
 	}
-	binding.Socket, binding.PID, binding.UID, binding.Issued = l.Socket, l.PID, l.UID, issued
+	binding.Channel, binding.Issued = l.Channel, issued
 	if !known.IsZero() && known != binding.HostKey {
-		return nil, hostChanged(l.Socket, known, binding.HostKey)
+		return nil, hostChanged(l.Channel.kernel(), known, binding.HostKey)
 	}
 	if err := l.checkProof(binding, proof); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := l.Known.Pin(ctx, l.Socket, binding.HostKey)
+	fresh, err := l.Known.Pin(ctx, l.Channel.kernel(), binding.HostKey)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (l *Login) Host(offer []byte, issued time.Time) (PublicKey, error) {
 	if err != nil || o.Scheme == schemeNone {
 		return PublicKey{}, err
 	}
-	binding.Socket, binding.PID, binding.UID, binding.Issued = l.Socket, l.PID, l.UID, issued
+	binding.Channel, binding.Issued = l.Channel, issued
 	if err := l.checkProof(binding, proof); err != nil {
 		return PublicKey{}, err
 	}
@@ -108,12 +109,14 @@ func (l *Login) checkProof(b *Binding, proof *Signature) error {
 	if err != nil {
 		return err
 	}
+	if session, ok := l.Channel.(TLS); ok && session.Shown != b.HostKey {
+		return fault.AuthHost.New("the certificate of %s is of another key than its host key: nothing was signed", session.Name).With("key", b.HostKey.Fingerprint())
+	}
 	if proof.Key != b.HostKey {
 		return fault.AuthHost.New("the daemon's proof is by another key than its host key: nothing was signed").With("key", b.HostKey.Fingerprint())
 	}
 	if err := proof.Verify(HostNamespace, text, false); err != nil {
-		return fault.AuthHost.New("the daemon's proof does not match this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
-			l.Socket, l.PID).With("key", b.HostKey.Fingerprint()).Wrap(err)
+		return fault.AuthHost.New("the daemon's proof does not match this connection: %s. Nothing was signed", l.Channel.relayed()).With("key", b.HostKey.Fingerprint()).Wrap(err)
 	}
 	return nil
 }

@@ -107,9 +107,11 @@ func TestSignatureBindsEverything(t *testing.T) {
 	}{
 		{"challenge", func(b *access.Binding) { b.Challenge[31] ^= 1 }, access.Client},
 		{"host key", func(b *access.Binding) { b.HostKey = vectorKey(t, "ecdsa256") }, access.Client},
-		{"socket", func(b *access.Binding) { b.Socket = "/run/user/1000/pwos/events.sock" }, access.Client},
-		{"pid", func(b *access.Binding) { b.PID++ }, access.Client},
-		{"uid", func(b *access.Binding) { b.UID = 0 }, access.Client},
+		{"socket", func(b *access.Binding) {
+			b.Channel = access.Local{Socket: "/run/user/1000/pwos/events.sock", PID: pid, UID: uid}
+		}, access.Client},
+		{"pid", func(b *access.Binding) { b.Channel = access.Local{Socket: socket, PID: pid + 1, UID: uid} }, access.Client},
+		{"uid", func(b *access.Binding) { b.Channel = access.Local{Socket: socket, PID: pid} }, access.Client},
 		{"time", func(b *access.Binding) { b.Issued = b.Issued.Add(time.Millisecond) }, access.Client},
 		{"role", func(*access.Binding) {}, access.Host},
 	} {
@@ -253,7 +255,7 @@ func TestChallengesDiffer(t *testing.T) {
 		}
 		seen[b.Challenge] = true
 	}
-	if _, err := w.verifier.Challenge(context.Background(), socket, 0, uid); err == nil {
+	if _, err := w.verifier.Challenge(context.Background(), access.Local{Socket: socket, UID: uid}); err == nil {
 		t.Error("a client without a PID gets a challenge")
 	}
 }

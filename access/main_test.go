@@ -140,7 +140,7 @@ func newWorld(t testing.TB, name string) *world {
 		return access.ParseAuthorizedKeys([]byte(w.keys), time.UTC), nil
 	}}
 	w.login = &access.Login{
-		Socket: socket, PID: pid, UID: uid, Now: at(noon),
+		Channel: access.Local{Socket: socket, PID: pid, UID: uid}, Now: at(noon),
 		Known:      access.KnownKernels{Path: filepath.Join(privateDir(t), "known_kernels")},
 		Identities: &access.Identities{Identity: keyFile(t, name)},
 	}
@@ -150,7 +150,7 @@ func newWorld(t testing.TB, name string) *world {
 // challenge begins a login at the world's socket, of the world's process.
 func (w *world) challenge(t testing.TB) *access.Challenge {
 	t.Helper()
-	return must(w.verifier.Challenge(context.Background(), socket, pid, uid))(t)
+	return must(w.verifier.Challenge(context.Background(), access.Local{Socket: socket, PID: pid, UID: uid}))(t)
 }
 
 // answer returns the answer of the world's client to c.

@@ -150,7 +150,7 @@ func TestShellClient(t *testing.T) {
 			w.verifier.Now = time.Now // the script's clock
 			path := keyFile(t, name)
 			challenge := func() *access.Challenge {
-				return must(w.verifier.Challenge(t.Context(), socket, pid, me))(t)
+				return must(w.verifier.Challenge(t.Context(), access.Local{Socket: socket, PID: pid, UID: me}))(t)
 			}
 			c := challenge()
 			data, says := runScript(t, c, schema.OsMessage, nil, path, socket, other)
@@ -184,7 +184,7 @@ func TestShellClient(t *testing.T) {
 		"a relay's socket":   {path, "/tmp/relay.sock", other},
 		"a relay's process":  {path, socket, "1"},
 	} {
-		c := must(w.verifier.Challenge(t.Context(), socket, pid, me))(t)
+		c := must(w.verifier.Challenge(t.Context(), access.Local{Socket: socket, PID: pid, UID: me}))(t)
 		if data, says := runScript(t, c, schema.OsMessage, nil, args...); data != nil || !strings.Contains(says, "nothing was signed") {
 			t.Errorf("%s: it answered %s, and printed %s", name, data, says)
 		}

@@ -84,7 +84,7 @@ func (p *prologue) run() (Identity, error) {
 // It waits for the answer as long as the channel is open. refused is called with each line before
 // it that is no message; it may be nil.
 func Greet(link Lines, refused func(line []byte)) error {
-	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
+	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, nil)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func TestPrologueInOpenMode(t *testing.T) {
 			t.Run(tt.name+" to "+dialect.String(), func(t *testing.T) {
 				t.Parallel()
 				link := newScript(dialect, tt.input)
-				offer, err := access.OpenMode{}.Offer(t.Context(), access.Peer{}, "")
+				offer, err := access.OpenMode{}.Offer(t.Context(), access.Peer{}, nil)
 				testkit.Must(t, err)
 				_, err = access.RunPrologue(link, offer)
 				if tt.admitted && err != nil || !tt.admitted && !errors.Is(err, io.EOF) {

@@ -40,7 +40,7 @@ func receive(t *testing.T, door *access.Door, client func(net.Conn)) (took time.
 		client(far)
 	}()
 	start := time.Now()
-	_, err = door.Admit(t.Context(), newPipe(near), nil, access.Peer{PID: 1}, "")
+	_, err = door.Admit(t.Context(), newPipe(near), nil, access.Peer{PID: 1}, access.Local{})
 	took = time.Since(start)
 	near.Close()
 	<-ended
@@ -140,7 +140,7 @@ func TestSentAwayClientIsTold(t *testing.T) {
 // slowVerifier is an authenticator whose Verify takes time.
 type slowVerifier func()
 
-func (v slowVerifier) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+func (v slowVerifier) Offer(context.Context, access.Peer, access.Channel) (access.Offer, error) {
 	return access.Offer{Data: []byte(`{}`), Verify: func([]byte) (access.Identity, error) {
 		v()
 		return access.Identity{}, nil

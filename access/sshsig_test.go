@@ -19,7 +19,7 @@ import (
 func vectorBinding(t testing.TB) *access.Binding {
 	t.Helper()
 	b := &access.Binding{
-		HostKey: vectorKey(t, "ed25519"), Socket: socket, PID: pid, UID: uid, Issued: time.UnixMilli(1735000000000),
+		HostKey: vectorKey(t, "ed25519"), Channel: access.Local{Socket: socket, PID: pid, UID: uid}, Issued: time.UnixMilli(1735000000000),
 	}
 	for i := range b.Challenge {
 		b.Challenge[i] = byte(i)

@@ -65,7 +65,7 @@ func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*
 		return nil, err
 	}
 	proof := access.Login{
-		Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Known: l.keys.known(), Pick: l.pick, Now: time.Now,
+		Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Known: l.keys.known(), Pick: l.pick, Now: time.Now,
 	}
 	answer, err := proof.Answer(ctx, offer, issued)
 	if err != nil {
@@ -172,7 +172,7 @@ func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
 		return key, err
 	}
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
-		l := access.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
+		l := access.Login{Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
 			return nil, loginFailed(at, nil, nil, err)
 		}

@@ -73,7 +73,7 @@ func (h *house) sign(t testing.TB, key *access.Signer, path string) access.Answe
 			return nil, err
 		}
 		login := access.Login{
-			Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Known: h.known, Now: time.Now,
+			Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Known: h.known, Now: time.Now,
 			Pick: func(context.Context) (*access.Signer, error) { return key, nil },
 		}
 		answer, err := login.Answer(t.Context(), offer, issued)

@@ -109,8 +109,8 @@ func (k *Mode) End() { k.refusals.close() }
 func (k *Mode) Close() error { return k.source.Close() }
 
 // Offer implements access.Authenticator.
-func (k *Mode) Offer(ctx context.Context, peer access.Peer, socket string) (access.Offer, error) {
-	challenge, err := k.verifier.Challenge(ctx, socket, peer.PID, peer.UID)
+func (k *Mode) Offer(ctx context.Context, peer access.Peer, channel access.Channel) (access.Offer, error) {
+	challenge, err := k.verifier.Challenge(ctx, channel)
 	if err != nil {
 		return access.Offer{}, err
 	}

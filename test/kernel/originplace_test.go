@@ -121,7 +121,7 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	testkit.Must(t, err)
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		login := access.Login{
-			Socket: socket, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now,
+			Channel: access.Local{Socket: socket, PID: os.Getpid(), UID: os.Geteuid()}, Now: time.Now,
 			Known: access.KnownKernels{Path: filepath.Join(filepath.Dir(d.cfg.RuntimeDir), "known_kernels")},
 			Pick:  func(context.Context) (*access.Signer, error) { return s.keys[name], nil },
 		}

@@ -107,8 +107,10 @@ type keyDoor struct {
 	dir    string // of the private keys
 }
 
-// streamName is the name that both ends bind a login to.
-const streamName = "/stream"
+// streamChannel is what both ends bind a login to.
+func streamChannel() access.Channel {
+	return access.Local{Socket: "/stream", PID: os.Getpid(), UID: os.Getuid()}
+}
 
 func newKeyDoor(t *testing.T, p *parts) *keyDoor {
 	t.Helper()
@@ -138,7 +140,7 @@ func (d *keyDoor) serve(conn net.Conn) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
 		s := newStream(conn)
-		identity, err := d.Admit(context.Background(), s, nil, access.Peer{PID: os.Getpid(), UID: os.Getuid()}, streamName)
+		identity, err := d.Admit(context.Background(), s, nil, access.Peer{PID: os.Getpid(), UID: os.Getuid()}, streamChannel())
 		if err == nil && identity.Key == nil {
 			err = errors.New("it was let in without a key")
 		}
@@ -162,7 +164,7 @@ func (d *keyDoor) login(t *testing.T, conn net.Conn, key string) *client {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() }) // a second time
 	login := access.Login{
-		Socket: streamName, PID: os.Getpid(), UID: os.Getuid(), Now: time.Now,
+		Channel: streamChannel(), Now: time.Now,
 		Known:      access.KnownKernels{Path: filepath.Join(d.dir, "known_kernels")},
 		Identities: &access.Identities{Identity: filepath.Join(d.dir, key)},
 	}

@@ -173,7 +173,7 @@ func (s *Server) serveConnection(ctx context.Context, c *connection) {
 			done()
 		}
 	}()
-	identity, err := s.door.Admit(ctx, c.link, c.place, c.peer, c.socket)
+	identity, err := s.door.Admit(ctx, c.link, c.place, c.peer, access.Local{Socket: c.socket, PID: c.peer.PID, UID: c.peer.UID})
 	if err == nil && c.agent == 0 && identity.Agent != 0 {
 		err = s.countLogin(c, identity.Agent)
 	}

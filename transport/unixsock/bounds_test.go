@@ -147,7 +147,7 @@ func TestFloodIsReported(t *testing.T) {
 // keyedAgent is an Authenticator that takes every client for that agent.
 type keyedAgent int64
 
-func (a keyedAgent) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+func (a keyedAgent) Offer(context.Context, access.Peer, access.Channel) (access.Offer, error) {
 	return access.Offer{Data: []byte(`{}`), Verify: func([]byte) (access.Identity, error) {
 		return access.Identity{Agent: int64(a)}, nil
 	}}, nil

@@ -236,7 +236,7 @@ func TestServerOutlivesAPanic(t *testing.T) {
 
 type brokenAuthenticator struct{}
 
-func (brokenAuthenticator) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+func (brokenAuthenticator) Offer(context.Context, access.Peer, access.Channel) (access.Offer, error) {
 	return access.Offer{}, errors.New("no host key")
 }
 
@@ -258,7 +258,7 @@ func TestServerWhoseAuthenticatorFails(t *testing.T) {
 // holder refuses every answer after a delay of an hour; it reports the beginning and the end of the delay.
 type holder chan string
 
-func (h holder) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+func (h holder) Offer(context.Context, access.Peer, access.Channel) (access.Offer, error) {
 	return access.Offer{
 		Data:   []byte(`{}`),
 		Verify: func([]byte) (access.Identity, error) { return access.Identity{}, fault.AuthSignature.New("wrong") },
@@ -316,7 +316,7 @@ func TestOfferKnowsTheSocket(t *testing.T) {
 
 type nameTaker chan string
 
-func (n nameTaker) Offer(_ context.Context, _ access.Peer, socket string) (access.Offer, error) {
-	n <- socket
-	return access.OpenMode{}.Offer(context.Background(), access.Peer{}, socket)
+func (n nameTaker) Offer(_ context.Context, _ access.Peer, channel access.Channel) (access.Offer, error) {
+	n <- channel.(access.Local).Socket
+	return access.OpenMode{}.Offer(context.Background(), access.Peer{}, channel)
 }
