@@ -1,21 +1,14 @@
 package bus
 
 import (
-	"crypto"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"math/big"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -64,9 +57,9 @@ func (s Settings) setLinks(o *server.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	certificate, err := selfSigned(key)
+	certificate, err := key.Certificate("pwos-bus")
 	if err != nil {
-		return err
+		return fmt.Errorf("make certificate of the node: %w", err)
 	}
 	c.TLSTimeout = handshakeSeconds
 	if c.TLSPinnedCerts, err = pinsOf(keys); err != nil { // beside check, since a reload ends links whose pin is removed
@@ -110,10 +103,7 @@ func pinsOf(keys []access.PublicKey) (server.PinnedCertSet, error) {
 
 // check refuses the other end of a link if its key is not one of keys.
 func check(keys []access.PublicKey, state tls.ConnectionState) error {
-	if len(state.PeerCertificates) == 0 {
-		return errors.New("the other end shows no key")
-	}
-	shown, err := access.NewPublicKey(state.PeerCertificates[0].PublicKey)
+	shown, err := access.ShownKey(&state)
 	if err != nil {
 		return fmt.Errorf("the other end is no node of pwos-bus: %w", err)
 	}
@@ -121,31 +111,6 @@ func check(keys []access.PublicKey, state tls.ConnectionState) error {
 		return fmt.Errorf("no line of the members file names a node with the key %s", shown.Fingerprint())
 	}
 	return nil
-}
-
-// selfSigned returns a certificate of a key, by that key.
-func selfSigned(key *access.HostKey) (c tls.Certificate, err error) {
-	form := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pwos-bus"},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // a line of the members file ends a key
-	}
-	by := signer{key}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, by.Public(), by)
-	if err != nil {
-		return c, fmt.Errorf("make certificate of the node: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: by}, nil
-}
-
-// signer is the key of a node as crypto/tls uses it.
-type signer struct{ key *access.HostKey }
-
-// Public implements crypto.Signer.
-func (s signer) Public() crypto.PublicKey { return s.key.Key().Ed25519() }
-
-// Sign implements crypto.Signer. An ed25519 key signs the message itself, not a digest.
-func (s signer) Sign(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
-	return s.key.Sign(message)
 }
 
 // routes returns the addresses of other nodes.
