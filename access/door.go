@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -31,15 +32,25 @@ func (d *Door) Reserve(conn deadliner, peer Peer) (*Place, error) {
 	return d.gate.enterAgent(conn, crowdOf(peer))
 }
 
+// Enter reserves a place for a connection that is no agent's, and waits for one if necessary; Admit
+// or Leave has to follow. It bounds what the transport does before the prologue, such as a
+// handshake, together with the prologue. Refusal explains its error.
+func (d *Door) Enter(ctx context.Context, conn deadliner, peer Peer) (*Place, error) {
+	return d.gate.enter(ctx, conn, crowdOf(peer))
+}
+
+// Leave releases the place of a connection that does not come to its prologue.
+func (d *Door) Leave(place *Place) { d.gate.leave(place, false) }
+
 // Admit runs the prologue with peer, which is at the other end of channel, within AuthTimeout.
-// place is what Reserve returned; if nil, Admit waits for one. After an error the caller must close
+// place is what Reserve or Enter returned; if nil, Admit waits for one. After an error the caller must close
 // the connection; the client was told the reason if possible. The Authenticator records a
 // *Rejection in the error's chain. On success, link has no deadlines.
 func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, channel Channel) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	if place == nil {
 		var err error
-		if place, err = d.gate.enter(ctx, link, crowdOf(peer)); err != nil {
+		if place, err = d.Enter(ctx, link, peer); err != nil {
 			return Identity{}, errors.Join(err, p.farewell(d.Refusal(err)))
 		}
 	}
@@ -92,11 +103,13 @@ func (d *Door) Farewell(link Lines, reason *fault.Fault) error {
 // Close rejects the connections that have not authenticated, and all later ones.
 func (d *Door) Close() { d.gate.close() }
 
-// Peer is the process at the other end of a connection, as the transport reports it.
+// Peer is the other end of a connection, as the transport reports it: a process, or an address.
 type Peer struct {
 	PID int // 0 if the system does not report it
-	UID int
+	UID int // -1 if it is on another machine
 	GID int
+
+	Address netip.Addr // of a peer that connected over TLS
 
 	Identity Identity // as proven in the prologue
 	// Agent is the hosted agent whose process tree the peer belongs to, if the transport finds that

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/cipher"
 	"errors"
+	"hash/fnv"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +14,8 @@ import (
 const (
 	// AuthTimeout is how long a connection may take to answer the prologue, from accept to the last byte (PROTOCOL 4).
 	AuthTimeout = 10 * time.Second
-	// AuthWaiting is how many connections may be in their prologue at once, over all listeners
-	// (PROTOCOL 4).
+	// AuthWaiting is how many connections may be in their prologue at once at a Door, over all its
+	// listeners (PROTOCOL 4).
 	AuthWaiting = 64
 	// AgentsWaiting is how many of those may be agents': the rest is reserved for the operator.
 	AgentsWaiting = AuthWaiting / 2
@@ -80,12 +82,28 @@ func newGate(prologues int) *gate {
 }
 
 // crowdOf returns the key of the peer's crowd. All processes of a hosted program share one: else it
-// could fork to take the places of others.
+// could fork to take the places of others. So do all addresses of a network of IPv6, which one
+// machine may have.
 func crowdOf(p Peer) int {
-	if p.Agent != 0 {
+	switch {
+	case p.Agent != 0:
 		return -int(p.Agent)
+	case p.Address.IsValid():
+		sum := fnv.New32a()
+		network := Network(p.Address).As16()
+		sum.Write(network[:])
+		return int(sum.Sum32() >> 1) // not negative, on any machine
 	}
 	return p.PID
+}
+
+// Network returns what one machine may have all addresses of: an address of IPv4, or the first of a
+// network of IPv6, whose prefix has 64 bits.
+func Network(a netip.Addr) netip.Addr {
+	if a = a.Unmap().WithZone(""); a.Is4() {
+		return a
+	}
+	return netip.PrefixFrom(a, 64).Masked().Addr()
 }
 
 // enterAgent takes a place for a connection of an agent, without waiting, or returns errPrologue.

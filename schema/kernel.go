@@ -32,8 +32,9 @@ var (
 type LoginFailedInput struct {
 	Reason      string `json:"reason" keep:"always" minlen:"1" doc:"Why the login failed: one of a few fixed reasons."`
 	Fingerprint string `json:"fingerprint,omitzero" keep:"always" doc:"Fingerprint of the key that was shown; absent where none could be read."`
-	UID         int64  `json:"uid" keep:"always" min:"0" doc:"User that connected, as the system vouches for it."`
-	OSPID       int64  `json:"os_pid" keep:"always" min:"0" doc:"Operating system process that connected."`
+	UID         *int64 `json:"uid,omitzero" keep:"always" min:"0" doc:"User that connected, as the system vouches for it; absent over TLS."`
+	OSPID       *int64 `json:"os_pid,omitzero" keep:"always" min:"0" doc:"Operating system process that connected; absent over TLS."`
+	Address     string `json:"address,omitzero" keep:"always" doc:"IP address that connected over TLS; otherwise absent."`
 	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures with this reason the record counts; it describes the latest. Absent for a single failure."`
 }
 

@@ -122,7 +122,7 @@ var summaries = map[string]summary{
 	"Kernel.Booted":            {"instance {instance}, epoch {epoch}", ""},
 	"Kernel.TakeOver":          {"epoch {epoch}", ""},
 	"Kernel.Ingest":            {"{uri}", "{=digest}, proof {=proof}"},
-	"Kernel.LoginFailed":       {"{reason}[, key {fingerprint}], user {uid}[, {count} times]", ""},
+	"Kernel.LoginFailed":       {"{reason}[, key {fingerprint}][, user {uid}][, from {address}][, {count} times]", ""},
 	"Kernel.Throttled":         {"{pid|pid}, {count} calls", ""},
 	"Memory.CompareAndSet":     {"{key}[ ({value|size})][ ({valueRef|ref})]", ""},
 	"Memory.Delete":            {"{key}", ""},

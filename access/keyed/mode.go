@@ -148,7 +148,13 @@ func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identit
 
 // failed records a refused login: the public facts in the journal, and in the log also the cause.
 func (k *Mode) failed(peer access.Peer, err error) {
-	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
+	record := &schema.LoginFailedInput{Reason: "internal error"}
+	if peer.Address.IsValid() {
+		record.Address = peer.Address.String()
+	} else {
+		uid, pid := int64(peer.UID), int64(peer.PID)
+		record.UID, record.OSPID = &uid, &pid
+	}
 	attrs := []any{"error", err}
 	if refused := fault.Of(err); refused.ID.Domain() == "auth" {
 		// The journal keeps its first wording: auth.bad_signature is "bad signature".

@@ -76,7 +76,12 @@ func (r *refusals) flush() {
 
 func (r *refusals) record(one *schema.LoginFailedInput, cause ...any) {
 	r.note(schema.KernelLoginFailed.With(one))
-	attrs := []any{"reason", one.Reason, "key", one.Fingerprint, "uid", one.UID, "peer", one.OSPID}
+	attrs := []any{"reason", one.Reason, "key", one.Fingerprint}
+	if one.Address != "" {
+		attrs = append(attrs, "address", one.Address)
+	} else {
+		attrs = append(attrs, "uid", *one.UID, "peer", *one.OSPID)
+	}
 	if one.Count > 0 {
 		attrs = append(attrs, "count", one.Count)
 	}
