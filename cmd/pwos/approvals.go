@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -25,15 +26,15 @@ prints each new question and each answer until interrupted.`,
 		Example: `  pwos approvals
   pwos approvals -f
   pwos approvals --json | jq -c '.data'`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if follow {
 				if all {
-					return usage(cmd, errors.New("--all and --follow exclude each other: give one of them"))
+					return cli.Usage(cmd, errors.New("--all and --follow exclude each other: give one of them"))
 				}
 				return a.followApprovals(cmd.Context())
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.listApprovals(ctx, c, all)
 			})
 		},
@@ -50,7 +51,7 @@ func approvalsOf(ctx context.Context, c *client.Client, all bool) (list []schema
 		in.State = &waiting
 	}
 	for {
-		out, err := invokeAs(ctx, c, schema.ApprovalList, &in)
+		out, err := cli.InvokeAs(ctx, c, schema.ApprovalList, &in)
 		if err != nil {
 			return nil, err
 		}
@@ -67,8 +68,8 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	if err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		return printEach(a, list)
+	if a.WantsJSON() {
+		return cli.PrintEach(a.App, list)
 	}
 	t, next := new(view.Table), ""
 	t.Header("id", "state", "agent", "rule", "left", "call")
@@ -82,19 +83,19 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	}
 	switch {
 	case next != "":
-		a.say("allow it once with %s, for an hour with %s; refuse it with %s", quote.Command("pwos", "approve", next), quote.Command("pwos", "approve", next, "--for", "1h"),
+		a.Say("allow it once with %s, for an hour with %s; refuse it with %s", quote.Command("pwos", "approve", next), quote.Command("pwos", "approve", next, "--for", "1h"),
 			quote.Command("pwos", "refuse", next, "--why", "WHY"))
 	case len(list) == 0:
-		a.say("no call waits for approval")
+		a.Say("no call waits for approval")
 	}
-	return a.printTable(t)
+	return a.PrintTable(t)
 }
 
 // followApprovals prints the waiting questions, then each new question and each answer, until ctx ends.
 func (a *app) followApprovals(ctx context.Context) error {
-	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
-	return subscribe(ctx, a, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
-		return f.write(event.Data, view.ApprovalCells(&s, time.Now())...)
+	f := cli.NewFeed(a.App, cli.Col("id", 6), cli.Col("state", 8), cli.Col("agent", 20), cli.Col("rule", 16), cli.Col("left", 8), cli.Col("call", 0))
+	return cli.Subscribe(ctx, a.App, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
+		return f.Write(event.Data, view.ApprovalCells(&s, time.Now())...)
 	})
 }
 
@@ -111,21 +112,21 @@ call with other data raises another question.
 Exit status: 4 no such question, 8 it was already answered or has expired.`,
 		Example: `  pwos approve q-17
   pwos approve q-17 --for 1h`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.ID = args[0]
 			if cmd.Flags().Changed("for") {
 				seconds := int64(span / time.Second)
 				if seconds < 1 {
-					return usage(cmd, errors.New("--for must be at least 1s"))
+					return cli.Usage(cmd, errors.New("--for must be at least 1s"))
 				}
 				in.ForSeconds = &seconds
 			}
 			return a.decide(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().Var((*spanFlag)(&span), "for", "allow the same call for this long, such as 1h (default: once)")
-	memberFlag(cmd, in, "why", "why", "the reason, for the record")
+	cmd.Flags().Var((*cli.SpanFlag)(&span), "for", "allow the same call for this long, such as 1h (default: once)")
+	cli.MemberFlag(cmd, in, "why", "why", "the reason, for the record")
 	return cmd
 }
 
@@ -140,29 +141,29 @@ refused without another question until this one expires. The agent is told the r
 Exit status: 4 no such question, 8 it was already answered or has expired.`,
 		Example: `  pwos refuse q-17
   pwos refuse q-17 --why 'not in production'`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.ID = args[0]
 			return a.decide(cmd.Context(), in)
 		},
 	}
-	memberFlag(cmd, in, "why", "why", "the reason, which the agent is told")
+	cli.MemberFlag(cmd, in, "why", "why", "the reason, which the agent is told")
 	return cmd
 }
 
 // decide answers a question and prints its new state.
 func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		s, err := invokeAs(ctx, c, schema.ApprovalDecide, in)
+	return a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+		s, err := cli.InvokeAs(ctx, c, schema.ApprovalDecide, in)
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			return printEach(a, []schema.ApprovalState{s})
+		if a.WantsJSON() {
+			return cli.PrintEach(a.App, []schema.ApprovalState{s})
 		}
-		a.say("%s %s: %s of %s", s.State, s.ID, view.ApprovalCall(&s), view.ApprovalAgent(&s))
+		a.Say("%s %s: %s of %s", s.State, s.ID, view.ApprovalCall(&s), view.ApprovalAgent(&s))
 		if s.Advisory {
-			a.say("this approval is advisory: pid %d is not confined, so it could have answered the question itself; start agents with \"pwos run\" to confine them", s.PID)
+			a.Say("this approval is advisory: pid %d is not confined, so it could have answered the question itself; start agents with \"pwos run\" to confine them", s.PID)
 		}
 		return nil
 	})

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newAudit(a *app) *cobra.Command {
-	return group("audit", "read, follow, verify and archive the record of all calls",
+	return cli.Group("audit", "read, follow, verify and archive the record of all calls",
 		`audit reads the journal. It has an entry for each call that the kernel understood, denied
 calls included; each entry contains the hash of the one before.`,
 		`  pwos audit log --last 20
@@ -39,7 +40,7 @@ call is counted once, when it has ended, as "pwos audit log" shows it. Entries t
 kernel writes on its own are in the log, but are not counted.`,
 		Example: `  pwos audit metrics
   pwos audit metrics --json | jq .denied_by_code`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.auditMetrics(cmd.Context())
 		},
@@ -48,9 +49,9 @@ kernel writes on its own are in the log, but are not counted.`,
 
 func (a *app) auditMetrics(ctx context.Context) error {
 	typ := schema.AuditMetrics.Type
-	return a.show(ctx, typ, &schema.AuditMetricsInput{}, func(data schema.Value) error {
-		if a.wantsJSON() {
-			return a.printLine(data)
+	return a.Show(ctx, typ, &schema.AuditMetricsInput{}, func(data schema.Value) error {
+		if a.WantsJSON() {
+			return a.PrintLine(data)
 		}
 		m, err := view.AnswerAs[schema.AuditMetricsOutput](typ, data)
 		if err != nil {
@@ -60,13 +61,13 @@ func (a *app) auditMetrics(ctx context.Context) error {
 		t.Row("calls", fmt.Sprint(m.TotalCalls))
 		t.Row("refused", fmt.Sprint(m.DeniedCalls))
 		t.Row("took on average", view.Brisk(time.Duration(m.AvgLatencyUS*float64(time.Microsecond))))
-		if err := a.print(t.Text()); err != nil {
+		if err := a.Print(t.Text()); err != nil {
 			return err
 		}
-		if err := a.printText(""); err != nil {
+		if err := a.PrintText(""); err != nil {
 			return err
 		}
-		return a.print(view.MetricsTable(&m).Text())
+		return a.Print(view.MetricsTable(&m).Text())
 	})
 }
 
@@ -84,7 +85,7 @@ one is not printed.`,
   pwos audit tail --pid 7 --type 'Memory.*' --type Http.Fetch
   pwos audit tail --from 1000 --limit 50
   pwos audit tail | jq -c 'select(.success | not)'`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, typ := range in.Types {
 				if !strings.HasSuffix(typ, ".*") {
@@ -94,17 +95,17 @@ one is not printed.`,
 			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
-	memberFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	cli.MemberFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be repeated")
-	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
-	cmd.Flags().Var(number(&limit, 1), "limit", "end after this many entries (default: never)")
+	cmd.Flags().Var(cli.Number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
+	cmd.Flags().Var(cli.Number(&limit, 1), "limit", "end after this many entries (default: never)")
 	return cmd
 }
 
 // auditTail prints new entries, at most limit of them; nil means no limit. It requests the message data, and omits it if only the
 // operator may read it.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
-	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	err := a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := a.agentNames(ctx, c)
 		if err != nil {
 			return err
@@ -118,18 +119,18 @@ func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, lim
 				return err
 			}
 			if shown++; limit != nil && shown == *limit {
-				return errEnough
+				return cli.ErrEnough
 			}
 			return nil
 		}
 		in.Request = new(true)
-		if err = subscribeOn(ctx, c, schema.AuditSubscribe, in, each); errors.Is(err, fault.CapabilityOperatorOnly) {
+		if err = cli.SubscribeOn(ctx, c, schema.AuditSubscribe, in, each); errors.Is(err, fault.CapabilityOperatorOnly) {
 			in.Request = nil
-			err = subscribeOn(ctx, c, schema.AuditSubscribe, in, each)
+			err = cli.SubscribeOn(ctx, c, schema.AuditSubscribe, in, each)
 		}
 		return err
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, cli.ErrEnough) {
 		return nil
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -39,11 +40,11 @@ Exit status: 0 also if there is nothing to move, 3 only the operator may, 8 DIR 
 the archive, 10 the journal is damaged.`,
 		Example: `  pwos audit archive --before 720h /archive/pwos
   pwos audit archive --before 100000 /archive/pwos && pwos audit verify /archive/pwos`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := archiveInput(before, args[0], time.Now())
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.auditArchive(cmd.Context(), in)
 		},
@@ -88,7 +89,7 @@ func parseAge(text string) (time.Duration, error) {
 }
 
 func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) error {
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		data, err := schema.AuditArchive.Encode(in)
 		if err != nil {
 			return err
@@ -97,26 +98,26 @@ func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) er
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			return a.printLine(answer.Data)
+		if a.WantsJSON() {
+			return a.PrintLine(answer.Data)
 		}
 		out, err := schema.AuditArchive.Decode(answer.Data)
 		if err != nil {
 			return err
 		}
 		if out.Segments == 0 {
-			return a.printText("nothing to move: no segment of the journal has only entries from before")
+			return a.PrintText("nothing to move: no segment of the journal has only entries from before")
 		}
-		journal, err := journalDir()
+		journal, err := cli.JournalDir()
 		if err != nil {
 			return err
 		}
-		return a.print(view.ArchiveTable(out, journal).Text())
+		return a.Print(view.ArchiveTable(out, journal).Text())
 	})
 }
 
 // sayArchived prints which entries are archived, since the answer may lack some of them.
-func (a *app) sayArchived(archived *schema.Archived) { a.say("%s", view.ArchivedText(archived)) }
+func (a *app) sayArchived(archived *schema.Archived) { a.Say("%s", view.ArchivedText(archived)) }
 
 // sayArchivedAfter prints which entries after seq are archived.
 func (a *app) sayArchivedAfter(ctx context.Context, c *client.Client, seq int64) error {

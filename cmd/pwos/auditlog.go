@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -27,7 +28,7 @@ type auditPart struct {
 // auditPage requests one page of the log.
 func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) (page auditPart, err error) {
 	typ := schema.AuditLog.Type
-	data, err := invoke(ctx, c, typ, in)
+	data, err := cli.Invoke(ctx, c, typ, in)
 	if err != nil {
 		return page, err
 	}
@@ -54,7 +55,7 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 // eachPage calls do with each page of the entries that in selects, up to in.Limit; a nil limit means all. more reports
 // whether another page follows. The first error of do ends the loop; eachPage returns nil for errEnough.
 func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
-	return pages(in.Limit, func(limit int64) (int, bool, error) {
+	return cli.Pages(in.Limit, func(limit int64) (int, bool, error) {
 		in.Limit = &limit
 		page, err := auditPage(ctx, c, &in)
 		if err != nil {
@@ -67,35 +68,35 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 
 // auditFeed prints entries as they arrive.
 type auditFeed struct {
-	*feed
+	*cli.Feed
 
 	ofKernels bool // each row begins with the name of the kernel
 }
 
 func newAuditFeed(a *app, ofKernels bool) auditFeed {
-	widths, columns := []int{7, 23, 12, 0}, []column(nil)
+	widths, columns := []int{7, 23, 12, 0}, []cli.Column(nil)
 	if ofKernels {
-		columns = append(columns, column{"kernel", 8})
+		columns = append(columns, cli.Col("kernel", 8))
 	}
 	for i, name := range view.EntryHeader() {
-		columns = append(columns, column{name, widths[i]})
+		columns = append(columns, cli.Col(name, widths[i]))
 	}
-	return auditFeed{newFeed(a, columns...), ofKernels}
+	return auditFeed{cli.NewFeed(a.App, columns...), ofKernels}
 }
 
 func (f auditFeed) entry(kernel string, names view.Names, e *view.Entry) error {
 	names.Learn(&e.AuditEntry)
-	cells := e.Cells(names, f.app.style)
+	cells := e.Cells(names, f.App.Style)
 	if f.ofKernels {
 		cells = append([]string{view.Escaped(kernel)}, cells...)
 	}
-	return f.write(view.OfKernel(kernel, e.Raw), cells...)
+	return f.Write(view.OfKernel(kernel, e.Raw), cells...)
 }
 
 // agentNames returns the names of the processes for output to people; JSON output has PIDs only. It returns no names if
 // the caller may not list processes.
 func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, error) {
-	if a.wantsJSON() {
+	if a.WantsJSON() {
 		return make(view.Names), nil
 	}
 	return allNames(ctx, c)
@@ -104,7 +105,7 @@ func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, err
 // allNames returns the names of all processes by PID. It returns no names if the caller may not list processes.
 func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	names := make(view.Names)
-	processes, err := listProcesses(ctx, c, nil)
+	processes, err := cli.ListProcesses(ctx, c, nil)
 	if errors.Is(err, fault.Forbidden) {
 		return names, nil
 	}
@@ -117,7 +118,7 @@ func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
 // journalEnd returns the number of the journal's last entry: that of its own query.
 func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	beyond, one := int64(1<<53-1), int64(1)
-	answer, err := request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
+	answer, err := cli.Request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
 	end := client.SeqOf(&answer)
 	if err == nil && end == 0 {
 		err = errors.New("find end of journal: the kernel does not say: " + string(answer.Data))
@@ -130,7 +131,7 @@ type auditQuestion struct {
 	schema.AuditLogInput
 
 	queries  bool                   // include the operator's queries
-	at       kernelChoice           // kernels whose record is read
+	at       cli.KernelChoice       // kernels whose record is read
 	archived func(*schema.Archived) // called once if selected entries are archived; nil: not called
 }
 
@@ -161,26 +162,26 @@ func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit
 
 // auditLog prints the selected entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
-	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
-		named := list[0].kernel != ""
+	return a.WithKernels(ctx, 0, q.at, func(ctx context.Context, list []cli.Asked) error {
+		named := list[0].Kernel != ""
 		feed, t := newAuditFeed(a, named), a.newTimeline(list, q)
 		t.names = a.agentNames
 		if !named {
 			t.end = nil // a single record is read without a fixed end
 		}
-		err := t.each(ctx, func(r *record, e *view.Entry) error { return feed.entry(r.kernel, r.names, e) })
-		return cmp.Or(err, t.missing.first)
+		err := t.each(ctx, func(r *record, e *view.Entry) error { return feed.entry(r.Kernel, r.names, e) })
+		return cmp.Or(err, t.missing.First)
 	})
 }
 
 // auditLast prints the newest selected entries, limited to most. It excludes the entries that its own
 // queries append.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
-	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
-		feed, t := newAuditFeed(a, list[0].kernel != ""), a.newTimeline(list, q)
+	return a.WithKernels(ctx, 0, q.at, func(ctx context.Context, list []cli.Asked) error {
+		feed, t := newAuditFeed(a, list[0].Kernel != ""), a.newTimeline(list, q)
 		t.names = a.agentNames
-		err := t.last(ctx, most, func(r *record, e *view.Entry) error { return feed.entry(r.kernel, r.names, e) })
-		return cmp.Or(err, t.missing.first)
+		err := t.last(ctx, most, func(r *record, e *view.Entry) error { return feed.entry(r.Kernel, r.names, e) })
+		return cmp.Or(err, t.missing.First)
 	})
 }
 
@@ -206,7 +207,7 @@ func newest(floor, last, most int64, page func(since, limit int64) (auditPart, e
 func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []view.Entry, err error) {
 	excess := func() int { return int(max(0, int64(len(found))-most)) }
 	for first < last {
-		part, err := page(first, min(listPage, last-first))
+		part, err := page(first, min(cli.ListPage, last-first))
 		if err != nil {
 			return nil, err
 		}
@@ -260,10 +261,10 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
   pwos audit log --type Memory.Set --last 5
   pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
   pwos audit log | jq -c 'select(.success | not) | [.code, .error_id, .request]'`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last != nil && q.Limit != nil {
-				return usage(cmd, errors.New("--limit counts from the oldest, --last from the newest: give one of them"))
+				return cli.Usage(cmd, errors.New("--limit counts from the oldest, --last from the newest: give one of them"))
 			}
 			if q.Type != nil {
 				a.warnOfType(*q.Type)
@@ -271,20 +272,20 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 			if denied {
 				q.Denied = &denied
 			}
-			q.at.all = q.queries
+			q.at.All = q.queries
 			if err := q.setSince(cmd, since); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			from, err := moment(cmd, "after", after, time.Now())
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if from != nil && q.SinceTime != nil {
-				return usage(cmd, errors.New("--since and --after both name a time: give one of them"))
+				return cli.Usage(cmd, errors.New("--since and --after both name a time: give one of them"))
 			}
 			q.SinceTime = cmp.Or(from, q.SinceTime)
 			if q.UntilTime, err = moment(cmd, "before", before, time.Now()); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if last != nil {
 				return a.auditLast(cmd.Context(), q, *last)
@@ -292,17 +293,17 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 			return a.auditLog(cmd.Context(), q)
 		},
 	}
-	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	cli.MemberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
-	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
-	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
+	cli.MemberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
+	cli.MemberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
 	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries, and the record of the other kernels of the cluster")
-	q.at.flag(cmd)
+	q.at.Flag(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	cmd.Flags().StringVar(&before, "before", "", "only calls before this time, in the same form")
-	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
-	cmd.Flags().Var(number(&last, 1), "last", "print only this many of the newest entries")
+	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
+	cmd.Flags().Var(cli.Number(&last, 1), "last", "print only this many of the newest entries")
 	return cmd
 }
 
@@ -348,5 +349,5 @@ func (a *app) warnOfType(typ string) {
 	} else if schema.Registrable(typ) || schema.UserSpace(typ) {
 		return
 	}
-	a.say("neither a syscall nor an entry of the kernel has the type %q%s", typ, also)
+	a.Say("neither a syscall nor an entry of the kernel has the type %q%s", typ, also)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -49,15 +50,15 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or
 		Example: `  pwos audit redact 120 value
   pwos audit redact 120 /request/data/payload/password
   pwos audit redact 121 /outcome/data/body`,
-		Args: arguments(cobra.ExactArgs(2)),
+		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			seq, err := strconv.ParseUint(args[0], 10, 63)
 			if err != nil || seq == 0 {
-				return usage(cmd, fmt.Errorf("%q is not the number of an entry", args[0]))
+				return cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry", args[0]))
 			}
 			member := args[1]
 			if member == "" {
-				return usage(cmd, errors.New("MEMBER is empty: name it by a JSON pointer, such as /request/data/value"))
+				return cli.Usage(cmd, errors.New("MEMBER is empty: name it by a JSON pointer, such as /request/data/value"))
 			}
 			if !strings.HasPrefix(member, "/") {
 				member = "/request/data/" + member
@@ -76,8 +77,8 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 	}
 	if err == nil {
 		in := &schema.AuditRedactInput{Seq: int64(seq), Member: member, Hash: &hash}
-		err = a.with(ctx, 0, a.dialRunning, func(ctx context.Context, c *client.Client) error {
-			out, err := invokeAs(ctx, c, schema.AuditRedact, in)
+		err = a.With(ctx, 0, a.DialRunning, func(ctx context.Context, c *client.Client) error {
+			out, err := cli.InvokeAs(ctx, c, schema.AuditRedact, in)
 			if err != nil {
 				return err
 			}
@@ -88,9 +89,9 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 			return err
 		}
 	}
-	limited, cancel := a.bound(ctx, 0)
+	limited, cancel := a.Bound(ctx, 0)
 	defer cancel()
-	out, failed := offline.Redact(limited, nil, os.Getenv, a.stderr, seq, member)
+	out, failed := offline.Redact(limited, nil, os.Getenv, a.Stderr, seq, member)
 	switch {
 	case failed == nil:
 		return a.printRedacted(&out)
@@ -104,7 +105,7 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 
 // entryHash reads the hash of an entry from the journal in the state directory.
 func (a *app) entryHash(ctx context.Context, seq uint64) (hash string, err error) {
-	dir, err := journalDir()
+	dir, err := cli.JournalDir()
 	if err != nil {
 		return "", err
 	}
@@ -126,5 +127,5 @@ func (a *app) printRedacted(out *schema.AuditRedactOutput) error {
 	if err != nil {
 		return err
 	}
-	return a.printEither(data, view.RedactTable(out))
+	return a.PrintEither(data, view.RedactTable(out))
 }

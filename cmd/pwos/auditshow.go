@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -28,24 +29,24 @@ An agent sees its own calls and its descendants'. Exit status: 3 the call is of 
 process, 4 no such entry.`,
 		Example: `  pwos audit show 34
   pwos audit show 34 --json | jq .proof`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			seq, err := entryOf(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				shown, err := showCall(ctx, c, &schema.AuditShowInput{Seq: &seq})
 				if err != nil {
 					return err
 				}
-				if a.wantsJSON() {
-					return a.printLine(shown.Raw)
+				if a.WantsJSON() {
+					return a.PrintLine(shown.Raw)
 				}
 				if shown.Asked, err = questionOf(ctx, c, &shown); err != nil {
 					return err
 				}
-				return a.printTable(shown.Table(shown.Names(), a.style))
+				return a.PrintTable(shown.Table(shown.Names(), a.Style))
 			})
 		},
 	}
@@ -67,7 +68,7 @@ read the value, 4 no such entry or key.`,
 		Example: `  pwos why 34
   pwos why notes/1
   pwos why notes/1 --json | jq '.chain[].entry.type'`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &schema.AuditShowInput{Key: &args[0]}
 			if seq, err := strconv.ParseInt(args[0], 10, 64); err == nil {
@@ -76,7 +77,7 @@ read the value, 4 no such entry or key.`,
 				}
 				in = &schema.AuditShowInput{Seq: &seq}
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.why(ctx, c, in)
 			})
 		},
@@ -87,7 +88,7 @@ read the value, 4 no such entry or key.`,
 func entryOf(cmd *cobra.Command, text string) (int64, error) {
 	seq, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seq < 1 {
-		return 0, usage(cmd, fmt.Errorf("%q is not the number of an entry: \"pwos audit log\" shows them", text))
+		return 0, cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry: \"pwos audit log\" shows them", text))
 	}
 	return seq, nil
 }
@@ -96,7 +97,7 @@ func entryOf(cmd *cobra.Command, text string) (int64, error) {
 // missing key, gets the error of Memory.Get.
 func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInput) error {
 	if in.Key != nil {
-		if _, err := invokeAs(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: *in.Key}); err != nil {
+		if _, err := cli.InvokeAs(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: *in.Key}); err != nil {
 			return err
 		}
 	}
@@ -114,13 +115,13 @@ func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInp
 		}
 		in = &schema.AuditShowInput{Seq: &next, Effects: in.Effects}
 	}
-	return a.printEither(causes.Line(), causes.Table(names, a.style))
+	return a.PrintEither(causes.Line(), causes.Table(names, a.Style))
 }
 
 // showCall requests everything that is recorded about one call.
 func showCall(ctx context.Context, c *client.Client, in *schema.AuditShowInput) (shown view.WholeCall, err error) {
 	typ := schema.AuditShow.Type
-	if shown.Raw, err = invoke(ctx, c, typ, in); err != nil {
+	if shown.Raw, err = cli.Invoke(ctx, c, typ, in); err != nil {
 		return shown, err
 	}
 	shown.AuditShowOutput, err = view.AnswerAs[schema.AuditShowOutput](typ, shown.Raw)
@@ -133,7 +134,7 @@ func questionOf(ctx context.Context, c *client.Client, shown *view.WholeCall) (*
 	if shown.Approval == nil {
 		return nil, nil
 	}
-	list, err := invokeAs(ctx, c, schema.ApprovalList, &schema.ApprovalListInput{})
+	list, err := cli.InvokeAs(ctx, c, schema.ApprovalList, &schema.ApprovalListInput{})
 	if errors.Is(err, fault.Forbidden) {
 		return nil, nil
 	}

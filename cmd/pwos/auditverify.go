@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -21,16 +22,16 @@ import (
 
 // printReport prints the result of verifying the journal in dir.
 func (a *app) printReport(dir string, archives []string, r *journal.Report) error {
-	if a.wantsJSON() {
-		return a.printLine(reportObject(dir, archives, r))
+	if a.WantsJSON() {
+		return a.PrintLine(reportObject(dir, archives, r))
 	}
 	if fresh(r) {
-		return a.printText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
+		return a.PrintText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
 			r.Entries, r.Head.Hash, noCheckpoint))
 	}
-	result := a.style(view.Good, "nothing contradicts the record")
+	result := a.Style(view.Good, "nothing contradicts the record")
 	if !r.OK() {
-		result = a.style(view.Bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
+		result = a.Style(view.Bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
 	}
 	t := new(view.Table)
 	t.Row("journal", view.Escaped(dir))
@@ -53,7 +54,7 @@ func (a *app) printReport(dir string, archives []string, r *journal.Report) erro
 	if r.TornBytes > 0 {
 		t.Row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, view.Escaped(r.TornFile)))
 	}
-	if err := a.printTable(t); err != nil || r.OK() {
+	if err := a.PrintTable(t); err != nil || r.OK() {
 		return err
 	}
 	t = new(view.Table)
@@ -61,10 +62,10 @@ func (a *app) printReport(dir string, archives []string, r *journal.Report) erro
 	for _, f := range r.Findings {
 		t.Row(view.Escaped(filepath.Base(f.File)), orDash(f.Line), strconv.FormatInt(f.Offset, 10), orDash(int64(f.Seq)), view.Escaped(f.Reason))
 	}
-	if err := a.printText(""); err != nil {
+	if err := a.PrintText(""); err != nil {
 		return err
 	}
-	return a.printTable(t)
+	return a.PrintTable(t)
 }
 
 // noCheckpoint is the limit of a verification without any checkpoint.
@@ -125,7 +126,7 @@ func reportObject(dir string, archives []string, r *journal.Report) []byte {
 // verifyFlags are the flags of `pwos audit verify`.
 type verifyFlags struct {
 	keys, checkpoints string
-	kernel            kernelName
+	kernel            cli.KernelName
 }
 
 func newAuditVerify(a *app) *cobra.Command {
@@ -154,17 +155,17 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
   pwos audit verify /archive/pwos ~/.local/state/pwos
   pwos audit verify --kernel beta
   pwos audit verify --json | jq .findings`,
-		Args: arguments(cobra.ArbitraryArgs),
+		Args: cli.Arguments(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.kernel != "" {
 				if len(args) > 0 || f.keys != "" || f.checkpoints != "" {
-					return usage(cmd, errors.New("--kernel takes neither a directory nor another flag"))
+					return cli.Usage(cmd, errors.New("--kernel takes neither a directory nor another flag"))
 				}
 				return a.verifyKernel(cmd.Context(), string(f.kernel))
 			}
 			options, err := f.options()
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			dirs := make([]string, len(args))
 			for i, dir := range args {
@@ -173,7 +174,7 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 				}
 			}
 			if len(dirs) == 0 {
-				dir, err := journalDir()
+				dir, err := cli.JournalDir()
 				if err != nil {
 					return err
 				}
@@ -243,7 +244,7 @@ func eachLine(file string, do func(line string) error) error {
 
 // auditVerify verifies one journal. dirs are its directory and its archives.
 func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.VerifyOptions) error {
-	ctx, cancel := a.bound(ctx, 0)
+	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
 	dir, err := latestPart(dirs)
 	if err != nil {
@@ -265,10 +266,10 @@ func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.Ve
 	switch {
 	case !fresh(report):
 		for _, limit := range report.Limits() {
-			a.say("%s", limit)
+			a.Say("%s", limit)
 		}
-	case a.wantsJSON(): // for people, printReport prints it
-		a.say("%s", noCheckpoint)
+	case a.WantsJSON(): // for people, printReport prints it
+		a.Say("%s", noCheckpoint)
 	}
 	if report.OK() {
 		return nil

@@ -16,13 +16,14 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newAuth(a *app) *cobra.Command {
-	return group("auth", "show keys, logins and trusted kernels",
+	return cli.Group("auth", "show keys, logins and trusted kernels",
 		`auth is about the identity of both ends of a connection. If a kernel has a file
 authorized_keys beside its configuration, it admits only clients with an SSH key of that
 file. It also proves its own identity with a host key,
@@ -51,7 +52,7 @@ when it reads the file. Exit status: 4 no such file, which means open mode.`,
 		Example: `  pwos auth keys
   pwos auth keys /etc/pwos/authorized_keys
   pwos auth keys --json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := client.AuthorizedKeys()
 			if len(args) == 1 {
@@ -77,7 +78,7 @@ func (a *app) authKeys(path string) error {
 	if err != nil {
 		return err
 	}
-	l := a.listing("line", "key", "who", "may call", "holds at most", "until", "comment")
+	l := a.Listing("line", "key", "who", "may call", "holds at most", "until", "comment")
 	for _, k := range keys.Keys() {
 		who, may, quotas := "the operator", "everything", ""
 		if k.Role != "" {
@@ -86,7 +87,7 @@ func (a *app) authKeys(path string) error {
 		if k.Agent != nil {
 			who, may, quotas = strings.TrimSpace("agent "+k.Agent.Name), strings.Join(k.Agent.Allow, " "), granted(k.Agent)
 		}
-		if err := l.add(keyObject(k), strconv.Itoa(k.Line), k.Key.Fingerprint(), view.Escaped(who), view.Escaped(may), view.Escaped(quotas), untilOf(k), view.Escaped(k.Comment)); err != nil {
+		if err := l.Add(keyObject(k), strconv.Itoa(k.Line), k.Key.Fingerprint(), view.Escaped(who), view.Escaped(may), view.Escaped(quotas), untilOf(k), view.Escaped(k.Comment)); err != nil {
 			return err
 		}
 	}
@@ -95,11 +96,11 @@ func (a *app) authKeys(path string) error {
 		if line.Fingerprint != "" {
 			o = o.Text("key", line.Fingerprint)
 		}
-		if err := l.add(o.Text("refused", line.Reason).Close(), strconv.Itoa(line.Line), line.Fingerprint, a.style(view.Bad, "refused:")+" "+view.Escaped(line.Reason)); err != nil {
+		if err := l.Add(o.Text("refused", line.Reason).Close(), strconv.Itoa(line.Line), line.Fingerprint, a.Style(view.Bad, "refused:")+" "+view.Escaped(line.Reason)); err != nil {
 			return err
 		}
 	}
-	return l.end()
+	return l.End()
 }
 
 // keyObject formats one line of authorized_keys as JSON.
@@ -164,7 +165,7 @@ host key than before; 6 no kernel runs.`,
 		Example: `  pwos auth status
   pwos auth status --identity ~/.ssh/id_work
   pwos auth status --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.authStatus(cmd.Context()) },
 	}
 }
@@ -187,14 +188,14 @@ func (s *standing) as() string {
 }
 
 func (a *app) authStatus(ctx context.Context) error {
-	ctx, cancel := a.bound(ctx, usualTimeout)
+	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
 	defer cancel()
-	options, err := a.options()
+	options, err := a.Options()
 	if err != nil {
 		return err
 	}
 	s := &standing{mode: "none"}
-	c, loginErr := a.dialRunning(ctx)
+	c, loginErr := a.DialRunning(ctx)
 	if loginErr == nil {
 		s.in, s.who = true, c.Identity()
 		if err := c.Close(); err != nil {
@@ -235,7 +236,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	t.Row("socket", view.Escaped(socket))
 	switch {
 	case !s.in:
-		t.Row("you are", a.style(view.Bad, "not let in"))
+		t.Row("you are", a.Style(view.Bad, "not let in"))
 	case s.mode == "none":
 		t.Row("mode", "open: everybody who reaches the socket is the operator")
 	default:
@@ -244,7 +245,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 		t.Row("you showed", s.who.Key.Fingerprint()+" from "+view.Escaped(s.who.From))
 	}
 	if s.in {
-		t.Row("you are", a.style(view.Good, "the "+s.as())+", pid "+strconv.FormatInt(s.who.PID, 10))
+		t.Row("you are", a.Style(view.Good, "the "+s.as())+", pid "+strconv.FormatInt(s.who.PID, 10))
 	}
 	for _, key := range s.mine {
 		t.Row("your key", key.Key().Fingerprint()+" "+key.Key().Type()+" from "+view.Escaped(key.Source()))
@@ -252,7 +253,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	if len(s.skipped) > 0 {
 		t.Row("not offered", view.Escaped(strings.Join(s.skipped, "; ")))
 	}
-	return a.printEither(o.Close(), t)
+	return a.PrintEither(o.Close(), t)
 }
 
 // keyObjects formats the keys that can be offered as a JSON array.
@@ -289,13 +290,13 @@ it with the output of "ssh-keygen -lf" for host_key in the kernel's state direct
   pwos auth trust SHA256:mVPwvezndPv/ARoIadVY98vAC0g+P/5633yTC4d/wXE
   pwos auth trust --forget
   pwos auth trust --list`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.forget && f.list || len(args) > 0 && (f.forget || f.list) {
-				return usage(cmd, errors.New("give one of FINGERPRINT, --forget and --list"))
+				return cli.Usage(cmd, errors.New("give one of FINGERPRINT, --forget and --list"))
 			}
 			known := client.KnownKernels()
-			options, err := a.options()
+			options, err := a.Options()
 			switch {
 			case err != nil:
 				return err
@@ -317,14 +318,14 @@ func (a *app) listTrusted(known access.KnownKernels) error {
 	if err != nil {
 		return err
 	}
-	l := a.listing("kernel's key", "type", "socket")
+	l := a.Listing("kernel's key", "type", "socket")
 	for _, k := range all {
 		line := view.Object(nil).Text("socket", k.Socket).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type()).Close()
-		if err := l.add(line, k.Key.Fingerprint(), k.Key.Type(), view.Escaped(k.Socket)); err != nil {
+		if err := l.Add(line, k.Key.Fingerprint(), k.Key.Type(), view.Escaped(k.Socket)); err != nil {
 			return err
 		}
 	}
-	return l.end()
+	return l.End()
 }
 
 func (a *app) forgetKernel(ctx context.Context, known access.KnownKernels, options client.Options) error {
@@ -337,18 +338,18 @@ func (a *app) forgetKernel(ctx context.Context, known access.KnownKernels, optio
 	case err != nil:
 		return err
 	case old.IsZero():
-		a.say("no kernel at %s is known: there is nothing to forget", socket)
+		a.Say("no kernel at %s is known: there is nothing to forget", socket)
 		return nil
 	}
 	if err := known.Forget(ctx, socket); err != nil {
 		return err
 	}
-	a.say("forgot the kernel at %s: its host key was %s", socket, old.Fingerprint())
+	a.Say("forgot the kernel at %s: its host key was %s", socket, old.Fingerprint())
 	return nil
 }
 
 func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, options client.Options, want string) error {
-	ctx, cancel := a.bound(ctx, usualTimeout)
+	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
 	defer cancel()
 	key, err := client.HostKey(ctx, options)
 	if err != nil {
@@ -377,5 +378,5 @@ func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, option
 	t := new(view.Table)
 	t.Row("trusted", view.Escaped(socket))
 	t.Row("kernel's key", has)
-	return a.printEither(view.Object(nil).Text("socket", socket).Text("key", has).Close(), t)
+	return a.PrintEither(view.Object(nil).Text("socket", socket).Text("key", has).Close(), t)
 }

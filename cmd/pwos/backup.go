@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal/backup"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -41,7 +42,7 @@ existing file is overwritten only with --force.
 Exit status: 4 there is no journal, 8 FILE exists, 10 the journal is damaged.`,
 		Example: `  pwos backup /backup/pwos-$(date +%F)
   pwos backup - | ssh elsewhere 'PWOS_STATE_DIR=~/pwos pwos restore -'`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.backup(cmd.Context(), args[0], force)
 		},
@@ -51,9 +52,9 @@ Exit status: 4 there is no journal, 8 FILE exists, 10 the journal is damaged.`,
 }
 
 func (a *app) backup(ctx context.Context, path string, force bool) error {
-	ctx, cancel := a.bound(ctx, 0)
+	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
-	dir, err := journalDir()
+	dir, err := cli.JournalDir()
 	if err != nil {
 		return err
 	}
@@ -67,10 +68,10 @@ func (a *app) backup(ctx context.Context, path string, force bool) error {
 	}
 	source := backup.Source{Dir: stateDir, Key: key, Version: version.Build(), Now: time.Now}
 	if path == "-" {
-		if a.stdoutTerminal() {
+		if a.StdoutTerminal() {
 			return fault.UsageInvalid.New("a backup is binary and stdout is a terminal: name a FILE, or pipe stdout to a program").With("verb", "pwos backup")
 		}
-		_, _, err := backup.Write(ctx, a.stdout, source)
+		_, _, err := backup.Write(ctx, a.Stdout, source)
 		return err
 	}
 	return a.backupFile(ctx, path, force, source)
@@ -122,5 +123,5 @@ func (a *app) printBackup(path string, size int64, m *backup.Manifest, running b
 	}
 	t.Row("instance", m.Instance+", epoch "+strconv.FormatInt(m.Epoch, 10))
 	t.Row("restore with", quote.Command("pwos", "restore", path)+`, with PWOS_STATE_DIR where it is to be`)
-	return a.printEither(o.Close(), t)
+	return a.PrintEither(o.Close(), t)
 }

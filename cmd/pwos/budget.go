@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -22,18 +23,18 @@ back to the process that gave it.`,
 		Example: `  pwos run --budget calls=500,usd=2 -- ./agent.sh
   pwos budget
   pwos budget 7 --json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &schema.BudgetShowInput{}
 			if len(args) == 1 {
-				pid, err := pidOf(args[0], 1)
+				pid, err := cli.PIDOf(args[0], 1)
 				if err != nil {
-					return usage(cmd, err)
+					return cli.Usage(cmd, err)
 				}
 				in.TargetPID = &pid
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				out, err := invokeAs(ctx, c, schema.BudgetShow, in)
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+				out, err := cli.InvokeAs(ctx, c, schema.BudgetShow, in)
 				if err != nil {
 					return err
 				}
@@ -45,10 +46,10 @@ back to the process that gave it.`,
 
 func (a *app) printBudgets(budgets []schema.BudgetState) error {
 	switch {
-	case a.wantsJSON():
-		return printEach(a, budgets)
+	case a.WantsJSON():
+		return cli.PrintEach(a.App, budgets)
 	case len(budgets) == 0:
-		a.say(`no agent has a budget: "pwos run --budget calls=500 -- PROGRAM" gives one`)
+		a.Say(`no agent has a budget: "pwos run --budget calls=500 -- PROGRAM" gives one`)
 	}
-	return a.printTable(view.BudgetTable(budgets, time.Now()))
+	return a.PrintTable(view.BudgetTable(budgets, time.Now()))
 }

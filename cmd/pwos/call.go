@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -43,7 +44,7 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
   pwos call Syscall.Ping payload='{"n": [1, 2.50]}'
   pwos call Syscall.Ping --data '{"payload": null}' --id my-1
   pwos call --explain --pid 7 Memory.Set key=prod/a value=1`,
-		Args:              arguments(cobra.MinimumNArgs(1)),
+		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var pid *int64
@@ -52,17 +53,17 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
 			}
 			m, err := f.message(args[0], args[1:], pid)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if f.explain {
 				for _, other := range []string{"kind", "id", "correlation", "idempotency-key", "progress"} {
 					if cmd.Flags().Changed(other) {
-						return usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
+						return cli.Usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
 					}
 				}
 				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.call(ctx, c, m, f.progress)
 			})
 		},
@@ -125,12 +126,12 @@ func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, prog
 	if err != nil {
 		if refused := client.Answered(err); refused != nil && view.Exceptable(refused.ID) {
 			if pid, who := c.SelfPID(ctx); who == nil && pid == 0 {
-				return &excepted{err, client.SeqOf(&answer)}
+				return &cli.Excepted{Refusal: err, Seq: client.SeqOf(&answer)}
 			}
 		}
 		return err
 	}
-	return a.printValue(answer.Data)
+	return a.PrintValue(answer.Data)
 }
 
 // progressed prints a progress report of a call.
@@ -142,16 +143,8 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	if e.Message != nil {
 		text += ": " + strconv.QuoteToGraphic(*e.Message)
 	}
-	a.say("%s", text)
+	a.Say("%s", text)
 }
-
-// excepted is the refusal, by a policy rule, of a call that the operator made for an agent.
-type excepted struct {
-	error
-	seq int64 // number of the call's entry; 0: unknown
-}
-
-func (e *excepted) Unwrap() error { return e.error }
 
 // completeType completes the first argument with the types of the syscalls.
 func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -214,20 +207,20 @@ func appendArgument(dst []byte, value string) []byte {
 
 // explain prints what a call would do, and returns the exit status that the call would have.
 func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
-	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
+	return a.Show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			err = a.printLine(data)
+		if a.WantsJSON() {
+			err = a.PrintLine(data)
 		} else {
 			err = a.printExplained(&out)
 		}
 		if err != nil || out.Allowed {
 			return err
 		}
-		return exitStatus(fault.ID(out.Error).Exit())
+		return cli.ExitStatus(fault.ID(out.Error).Exit())
 	})
 }
 
@@ -239,7 +232,7 @@ func (a *app) printExplained(out *schema.CheckOutput) error {
 	for _, end = range out.Stages {
 		t.Row(end.Stage, end.Verdict, view.Escaped(end.Why))
 	}
-	if err := a.printTable(t); err != nil {
+	if err := a.PrintTable(t); err != nil {
 		return err
 	}
 	switch who := ""; {
@@ -247,17 +240,17 @@ func (a *app) printExplained(out *schema.CheckOutput) error {
 		if out.PID != nil && out.Tick != nil {
 			who = fmt.Sprintf(" by pid %d at tick %d", *out.PID, *out.Tick)
 		}
-		a.say("%s would be done%s", out.Type, who)
+		a.Say("%s would be done%s", out.Type, who)
 	case end.Verdict == "asks":
-		a.say("%s would wait for an approval", out.Type)
+		a.Say("%s would wait for an approval", out.Type)
 	default:
-		a.say("%s would be refused: %s (%d)", out.Type, out.Error, out.Code)
+		a.Say("%s would be refused: %s (%d)", out.Type, out.Error, out.Code)
 	}
 	if end.Fix != "" {
-		a.say("fix: %s", end.Fix)
+		a.Say("fix: %s", end.Fix)
 	}
 	if end.Exception != "" {
-		a.say(`the narrowest change that allows it: in the rule at %s, before its ";": %s`, end.At, end.Exception)
+		a.Say(`the narrowest change that allows it: in the rule at %s, before its ";": %s`, end.At, end.Exception)
 	}
 	return nil
 }

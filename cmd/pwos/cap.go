@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newCap(a *app) *cobra.Command {
-	return group("cap", "grant, revoke, show and check what processes may do",
+	return cli.Group("cap", "grant, revoke, show and check what processes may do",
 		`cap is about capabilities: which syscalls a process may make, and how much of each
 resource it may hold. A process without a grant may make almost no call.`,
 		`  pwos cap grant 7 'Memory.*' SYS_SEND_MSG --quota gpu=2
@@ -45,11 +46,11 @@ for your own calls. SYSCALL may be a name as in grants, such as Tool:claude/Bash
 Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no such syscall.`,
 		Example: `  pwos cap check 7 Memory.Set
   pwos cap check 7 SYS_ALLOC --resource gpu --amount 2 || echo not now`,
-		Args: arguments(cobra.ExactArgs(2)),
+		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if in.Data != nil {
 				return a.explain(cmd.Context(), in)
@@ -57,7 +58,7 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
 			return a.check(cmd.Context(), in)
 		},
 	}
-	memberFlag(cmd, &f.in, "resource_id", "resource", "resource that the call would name")
+	cli.MemberFlag(cmd, &f.in, "resource_id", "resource", "resource that the call would name")
 	cmd.Flags().StringVar(&f.amount, "amount", "", "units of it that the call would take or give back (default 0)")
 	cmd.Flags().StringVar(&f.data, "data", "", "the call's data, one JSON value")
 	return cmd
@@ -65,7 +66,7 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
 
 // input returns the query that the command line describes. Its errors are usage errors.
 func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInput, error) {
-	pid, err := pidOf(args[0], 0)
+	pid, err := cli.PIDOf(args[0], 0)
 	if err != nil {
 		return nil, err
 	}
@@ -93,16 +94,16 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 }
 
 func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
-	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
+	return a.Show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
 		}
-		if err := a.printValue(data); err != nil {
+		if err := a.PrintValue(data); err != nil {
 			return err
 		}
 		if !out.Allowed {
-			return exitStatus(fault.ExitDenied) // the printed answer has the reason
+			return cli.ExitStatus(fault.ExitDenied) // the printed answer has the reason
 		}
 		return nil
 	})
@@ -145,11 +146,11 @@ granter holds, 4 no such process.`,
   pwos cap grant 7 Http.Fetch --host api.example.com --host '*.example.org'
   pwos cap grant 7 --add 'Ipc.*' --ttl 1h
   pwos cap grant 7 --add --budget calls=1000`,
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(args)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.grant(cmd.Context(), in, f.ttl)
 		},
@@ -159,13 +160,13 @@ granter holds, 4 no such process.`,
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	cmd.Flags().DurationVar(&f.ttl, "ttl", 0, "how long the grant is valid, in ticks of a second, such as 5m (default: it does not expire)")
 	f.http.add(cmd)
-	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant is valid (default: it does not expire)")
+	cli.MemberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant is valid (default: it does not expire)")
 	return cmd
 }
 
 // input returns the grant that the command line describes. Its errors are usage errors.
 func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
-	pid, err := pidOf(args[0], 1)
+	pid, err := cli.PIDOf(args[0], 1)
 	if err != nil {
 		return nil, err
 	}
@@ -197,27 +198,27 @@ func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 
 func (a *app) grant(ctx context.Context, in *schema.GrantInput, ttl time.Duration) error {
 	if ttl != 0 {
-		if err := a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) (err error) {
+		if err := a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) (err error) {
 			in.ExpiresAtTick, err = lastTick(ctx, c, ttl)
 			return err
 		}); err != nil {
 			return err
 		}
 	}
-	return a.show(ctx, schema.CapabilityGrant.Type, in, func(data schema.Value) error {
+	return a.Show(ctx, schema.CapabilityGrant.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return err
 		}
 		if out.Warning != "" {
-			a.say("warning: %s", out.Warning)
+			a.Say("warning: %s", out.Warning)
 		}
 		return a.printToken(data)
 	})
 }
 
 func newCapRevoke(a *app) *cobra.Command {
-	return a.oneCall(&cobra.Command{
+	return a.OneCall(&cobra.Command{
 		Use:   "revoke PID",
 		Short: "take a process's capability away",
 		Long: `revoke takes away all that a process was granted. No call that starts after revoke
@@ -240,35 +241,35 @@ Exit status: 4 the named process has no token.`,
 		Example: `  pwos cap show
   pwos cap show 7
   pwos cap show 7 --json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.showTokens(cmd.Context())
 			}
-			pid, err := pidOf(args[0], 1)
+			pid, err := cli.PIDOf(args[0], 1)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid}, a.printToken)
+			return a.Show(cmd.Context(), schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid}, a.printToken)
 		},
 	}
 }
 
 // printToken prints a token, the answer of Capability.Grant or Capability.Get.
 func (a *app) printToken(data schema.Value) error {
-	if a.wantsJSON() {
-		return a.printLine(data)
+	if a.WantsJSON() {
+		return a.PrintLine(data)
 	}
 	t, err := view.TokenTable(data)
 	if err != nil {
 		return err
 	}
-	return a.print(t.Text())
+	return a.Print(t.Text())
 }
 
 func (a *app) showTokens(ctx context.Context) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		processes, err := listProcesses(ctx, c, nil)
+	return a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+		processes, err := cli.ListProcesses(ctx, c, nil)
 		if err != nil {
 			return err
 		}
@@ -282,8 +283,8 @@ func (a *app) showTokens(ctx context.Context) error {
 			if data == nil {
 				continue
 			}
-			if a.wantsJSON() {
-				if err := a.printLine(data); err != nil {
+			if a.WantsJSON() {
+				if err := a.PrintLine(data); err != nil {
 					return err
 				}
 				continue
@@ -294,7 +295,7 @@ func (a *app) showTokens(ctx context.Context) error {
 			}
 			t.Row(fmt.Sprint(token.PID), view.Expiry(token.ExpiresAtTick), view.QuotaTexts(&token), strings.Join(token.AllowedSyscalls, " "))
 		}
-		return a.print(t.Text())
+		return a.Print(t.Text())
 	})
 }
 
@@ -304,8 +305,8 @@ func tokenOf(ctx context.Context, c *client.Client, p *view.Process) (schema.Val
 	if p.State == view.Terminated {
 		return nil, nil
 	}
-	data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &p.PID})
-	if kernelCode(err) == 404 {
+	data, err := cli.Invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &p.PID})
+	if cli.KernelCode(err) == 404 {
 		return nil, nil
 	}
 	return data, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
@@ -27,7 +28,7 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	return group("cluster", "show the other kernels, and the copies of the journals",
+	return cli.Group("cluster", "show the other kernels, and the copies of the journals",
 		`cluster is about kernels that know each other. They connect to a bus (pwos-bus), which keeps a
 copy of each one's journal. The section [cluster] of the configuration names this kernel, the
 bus, and the file of the members.`,
@@ -50,18 +51,18 @@ behind, and what the other kernels may do here.
 Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 		Example: `  pwos cluster status
   pwos cluster status --json | jq .behind`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.show(cmd.Context(), schema.ClusterStatus.Type, &schema.ClusterStatusInput{}, func(data schema.Value) error {
+		return a.Show(cmd.Context(), schema.ClusterStatus.Type, &schema.ClusterStatusInput{}, func(data schema.Value) error {
 			s, err := view.AnswerAs[schema.ClusterStatusOutput](schema.ClusterStatus.Type, data)
 			if err != nil {
 				return err
 			}
-			if a.wantsJSON() {
-				err = a.printLine(data)
+			if a.WantsJSON() {
+				err = a.PrintLine(data)
 			} else {
-				err = a.printTable(view.Cluster(&s, a.style))
+				err = a.PrintTable(view.Cluster(&s, a.Style))
 			}
 			if err == nil && s.Alarm != "" {
 				return fault.StateDamaged.New("the copy of the journal has stopped: %s", s.Alarm)
@@ -90,7 +91,7 @@ in an environment with a state directory of its own.`,
 		Example: `  pwos cluster key >> members
   pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn --role viewer >> members
   pwos cluster key --standby >> members`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := clusterSettings()
 			if err != nil {
@@ -106,7 +107,7 @@ in an environment with a state directory of its own.`,
 			line := `kernel="` + cfg.Cluster.Name + `"`
 			switch {
 			case standby && len(allow)+len(role) > 0:
-				return usage(cmd, errors.New("--standby goes neither with --allow nor with --role: what the kernel may call is in the line of its own"))
+				return cli.Usage(cmd, errors.New("--standby goes neither with --allow nor with --role: what the kernel may call is in the line of its own"))
 			case standby:
 				line += ",standby"
 			case len(allow) > 0:
@@ -117,9 +118,9 @@ in an environment with a state directory of its own.`,
 			}
 			line += " " + key.Public()
 			if refused := access.ParseMembers([]byte(line), time.UTC).Refused(); len(refused) > 0 {
-				return usage(cmd, errors.New(refused[0].Reason))
+				return cli.Usage(cmd, errors.New(refused[0].Reason))
 			}
-			return a.printLine([]byte(line))
+			return a.PrintLine([]byte(line))
 		},
 	}
 	cmd.Flags().BoolVar(&standby, "standby", false, "the line of a host that may take the kernel over")
@@ -132,7 +133,7 @@ in an environment with a state directory of its own.`,
 func clusterSettings() (*config.Config, error) {
 	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
 	if err != nil {
-		return nil, misuse("pwos cluster", err)
+		return nil, cli.Misuse("pwos cluster", err)
 	}
 	if cfg.Cluster.Name == "" {
 		return nil, fault.ClusterOff.New("the configuration %s has no section [cluster] with name and bus", cfg.File)
@@ -153,7 +154,7 @@ func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.bound(ctx, 0)
+	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
 	dialing, stop := context.WithTimeout(ctx, busPatience)
 	defer stop()
@@ -216,7 +217,7 @@ ended: fewer than a majority might then have what was written.
 Exit status: 1 a node is away or behind, or the bus cannot be reached.`,
 		Example: `  pwos cluster nodes
   until pwos cluster nodes; do sleep 1; done   # before the next node is upgraded`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, _ *cluster.Conn, js cluster.Streams) error {
 				known, err := knownKernels(cfg)
@@ -240,27 +241,27 @@ func (a *app) printNodes(nodes []cluster.BusNode) error {
 	var lacking []string
 	for i := range nodes {
 		n := &nodes[i]
-		state, text := "current", a.style(view.Good, "current")
+		state, text := "current", a.Style(view.Good, "current")
 		switch {
 		case n.Away:
-			state, text = "away", a.style(view.Bad, "away")
+			state, text = "away", a.Style(view.Bad, "away")
 		case n.Behind > 0:
-			state, text = "behind", a.style(view.Bad, fmt.Sprintf("%d writes behind", n.Behind))
+			state, text = "behind", a.Style(view.Bad, fmt.Sprintf("%d writes behind", n.Behind))
 		}
 		if !n.Current() {
 			lacking = append(lacking, n.Name+" is "+state)
 		}
 		line := view.Object(nil).Text("node", n.Name).Integer("streams", int64(n.Streams)).Integer("leads", int64(n.Leads)).
 			Integer("behind", int64(n.Behind)).Text("state", state).Close()
-		if a.wantsJSON() {
-			if err := a.printLine(line); err != nil {
+		if a.WantsJSON() {
+			if err := a.PrintLine(line); err != nil {
 				return err
 			}
 		}
 		t.Row(view.Escaped(n.Name), strconv.Itoa(n.Streams), strconv.Itoa(n.Leads), text)
 	}
-	if !a.wantsJSON() && len(nodes) > 0 {
-		if err := a.printTable(t); err != nil {
+	if !a.WantsJSON() && len(nodes) > 0 {
+		if err := a.PrintTable(t); err != nil {
 			return err
 		}
 	}
@@ -286,7 +287,7 @@ reads such a copy.
 Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 		Example: `  pwos audit mirror /backup/journals
   pwos audit mirror /backup/journals --kernel beta`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, _ *cluster.Conn, js cluster.Streams) error {
 				if len(kernels) == 0 {
@@ -346,7 +347,7 @@ func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream,
 
 func (a *app) mirror(ctx context.Context, cfg *config.Config, js jetstream.JetStream, kernel, dir string) error {
 	if !access.KernelName(kernel) {
-		return misuse("pwos audit mirror", fmt.Errorf("--kernel takes the name of a kernel, not %q", kernel))
+		return cli.Misuse("pwos audit mirror", fmt.Errorf("--kernel takes the name of a kernel, not %q", kernel))
 	}
 	keys, err := keysOf(cfg, kernel)
 	if err != nil {
@@ -365,9 +366,9 @@ func (a *app) printStream(r *cluster.Report, dir string) error {
 		Integer("entries", int64(r.Entries)).Integer("messages", int64(r.Messages)).Integer("bytes", r.Bytes).
 		Raw("head", view.Object(nil).Integer("seq", int64(r.Head.Seq)).Text("hash", r.Head.Hash.String()).Close()).
 		Integer("vouched", int64(r.Vouched))
-	result := a.style(view.Good, "nothing contradicts the record")
+	result := a.Style(view.Good, "nothing contradicts the record")
 	if r.Finding != nil {
-		o, result = o.Text("finding", r.Finding.Error()), a.style(view.Bad, "not what the kernel wrote")
+		o, result = o.Text("finding", r.Finding.Error()), a.Style(view.Bad, "not what the kernel wrote")
 	}
 	t := new(view.Table)
 	t.Row("kernel", view.Escaped(r.Kernel))
@@ -379,7 +380,7 @@ func (a *app) printStream(r *cluster.Report, dir string) error {
 		o = o.Text("dir", dir)
 		t.Row("copy", view.Escaped(dir))
 	}
-	if err := a.printEither(o.Close(), t); err != nil || r.Finding == nil {
+	if err := a.PrintEither(o.Close(), t); err != nil || r.Finding == nil {
 		return err
 	}
 	return r.Finding

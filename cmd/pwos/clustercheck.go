@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -28,7 +29,7 @@ pwos-bus do.
 Exit status: 1 a promise is broken, or one that quorum needs is unknown, 6 the bus cannot be
 reached.`,
 		Example: `  pwos cluster check`,
-		Args:    arguments(cobra.NoArgs),
+		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, conn *cluster.Conn, js cluster.Streams) error {
 				all, err := cluster.Preflight(ctx, conn, js, cfg.Cluster.Name, cfg.Cluster.Replicas)
@@ -47,27 +48,27 @@ func (a *app) printPromises(all cluster.Promises, cfg *config.Config) error {
 	t.Header("promise", "state", "what to do")
 	var wrong []string
 	for _, p := range all {
-		state := a.style(view.Good, p.State)
+		state := a.Style(view.Good, p.State)
 		if p.State != cluster.Kept {
-			state = a.style(view.Bad, p.State)
+			state = a.Style(view.Bad, p.State)
 		}
 		if p.State == cluster.Broken {
 			wrong = append(wrong, p.Name)
 		}
 		t.Row(p.Name, state, view.Escaped(p.Found))
-		if !a.wantsJSON() {
+		if !a.WantsJSON() {
 			continue
 		}
 		line := view.Object(nil).Text("promise", p.Name).Text("state", p.State).Boolean("quorum", p.Needed)
 		if p.Found != "" {
 			line = line.Text("found", p.Found)
 		}
-		if err := a.printLine(line.Close()); err != nil {
+		if err := a.PrintLine(line.Close()); err != nil {
 			return err
 		}
 	}
-	if !a.wantsJSON() {
-		if err := a.printTable(t); err != nil {
+	if !a.WantsJSON() {
+		if err := a.PrintTable(t); err != nil {
 			return err
 		}
 	}

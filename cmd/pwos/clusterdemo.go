@@ -16,6 +16,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -33,7 +34,7 @@ state_dir and config, which other commands take as PWOS_RUNTIME_DIR, PWOS_STATE_
 PWOS_CONFIG. It needs the program pwos-bus, beside pwos or in PATH. DIR stays; the next demo
 there continues with it.`,
 		Example: `  pwos cluster demo ./two`,
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.clusterDemo(cmd.Context(), args[0]) },
 	}
 }
@@ -61,7 +62,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 	if err := replace.File(file, []byte(members), 0o600); err != nil {
 		return fmt.Errorf("write members: %w", err)
 	}
-	bus, address, err := startBus(filepath.Join(dir, "bus"), file, a.stderr)
+	bus, address, err := startBus(filepath.Join(dir, "bus"), file, a.Stderr)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	if err := a.printLine(line.Close()); err != nil {
+	if err := a.PrintLine(line.Close()); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -128,7 +129,7 @@ func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, erro
 	if err := replace.File(config, []byte(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
-	command, err := daemonCommand()
+	command, err := cli.DaemonCommand()
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +145,9 @@ func onBus(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, c)
+	defer cli.CloseInto(&err, c)
 	for {
-		status, err := invokeAs(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})
+		status, err := cli.InvokeAs(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})
 		if err != nil || status.Connected {
 			return err
 		}
@@ -160,7 +161,7 @@ func onBus(ctx context.Context, dir string) (err error) {
 
 // endKernel shuts down the kernel in dir and waits for its process.
 func endKernel(dir string, daemon *client.Daemon) error {
-	ctx, cancel := context.WithTimeout(context.Background(), usualTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), cli.UsualTimeout)
 	defer cancel()
 	c, err := client.Dial(ctx, ownOptions(dir))
 	if err == nil {

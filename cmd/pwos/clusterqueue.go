@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -18,22 +19,22 @@ func newClusterQueue(a *app) *cobra.Command {
 arrived.`,
 		Example: `  pwos cluster queue
   pwos cluster queue --drop 17`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 	}
 	cmd.Flags().Int64Var(&drop, "drop", 0, "the number of a message that is not to be sent any more")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("drop") {
-			return a.show(cmd.Context(), schema.ClusterDrop.Type, &schema.ClusterDropInput{MsgID: drop}, func(data schema.Value) error { return a.printLine(data) })
+			return a.Show(cmd.Context(), schema.ClusterDrop.Type, &schema.ClusterDropInput{MsgID: drop}, func(data schema.Value) error { return a.PrintLine(data) })
 		}
-		return a.show(cmd.Context(), schema.ClusterQueue.Type, &schema.ClusterQueueInput{}, func(data schema.Value) error {
-			if a.wantsJSON() {
-				return a.printLine(data)
+		return a.Show(cmd.Context(), schema.ClusterQueue.Type, &schema.ClusterQueueInput{}, func(data schema.Value) error {
+			if a.WantsJSON() {
+				return a.PrintLine(data)
 			}
 			q, err := view.AnswerAs[schema.ClusterQueueOutput](schema.ClusterQueue.Type, data)
 			if err != nil {
 				return err
 			}
-			return a.printTable(view.ClusterQueue(&q))
+			return a.PrintTable(view.ClusterQueue(&q))
 		})
 	}
 	return cmd

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/lead"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/schema"
@@ -44,7 +45,7 @@ Exit status: 3 the key of this host may not lead, 8 calls may be lost, or this h
 already, 10 the record on the bus is not what the kernel wrote.`,
 		Example: `  pwos cluster key --standby >> members   # once, on this host
   pwos cluster takeover alpha`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.takeOver(cmd, args[0], acceptLoss) },
 	}
 	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "take over even if answered calls may be lost")
@@ -57,17 +58,17 @@ func (a *app) takeOver(cmd *cobra.Command, name string, acceptLoss bool) error {
 		return err
 	}
 	if cfg.Cluster.Name != name {
-		return usage(cmd, fmt.Errorf("the configuration %s is of the kernel %s: to lead %s too, give it a configuration and a state directory of its own "+
+		return cli.Usage(cmd, fmt.Errorf("the configuration %s is of the kernel %s: to lead %s too, give it a configuration and a state directory of its own "+
 			"(PWOS_CONFIG, PWOS_STATE_DIR, PWOS_RUNTIME_DIR)", cfg.File, cfg.Cluster.Name, name))
 	}
-	ctx, cancel := a.bound(cmd.Context(), 0)
+	ctx, cancel := a.Bound(cmd.Context(), 0)
 	defer cancel()
-	made, err := offline.TakeOver(ctx, nil, os.Getenv, a.stderr, acceptLoss)
+	made, err := offline.TakeOver(ctx, nil, os.Getenv, a.Stderr, acceptLoss)
 	if err != nil {
 		return err
 	}
-	a.timeout = cmp.Or(a.timeout, usualTimeout+2*time.Duration(cfg.Cluster.Lease)) // a standby needs some time to notice
-	if err := a.withKernel(ctx, 0, awaitLead); err != nil {
+	a.Timeout = cmp.Or(a.Timeout, cli.UsualTimeout+2*time.Duration(cfg.Cluster.Lease)) // a standby needs some time to notice
+	if err := a.WithKernel(ctx, 0, awaitLead); err != nil {
 		return fmt.Errorf("this host leads the kernel %s from now on, but the kernel does not start: %w", name, err)
 	}
 	return a.printTakenOver(&made)
@@ -114,5 +115,5 @@ func (a *app) printTakenOver(t *lead.TakenOver) error {
 		o = o.Text("set_aside", t.Aside)
 		table.Row("set aside", view.Escaped(t.Aside))
 	}
-	return a.printEither(o.Close(), table)
+	return a.PrintEither(o.Close(), table)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/console"
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/view"
@@ -38,15 +39,15 @@ The page acts as you. It can pause and end processes, answer approvals,
 add to grants and take them away. It cannot replace a grant or make any other call.`,
 		Example: `  pwos console --open
   pwos console --listen 127.0.0.1:7480`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listener, err := net.Listen("tcp", address)
 			if err != nil {
-				return usage(cmd, fmt.Errorf("--listen: %w", err))
+				return cli.Usage(cmd, fmt.Errorf("--listen: %w", err))
 			}
 			defer func() { _ = listener.Close() }() // the server closes it
 			if at := listener.Addr().(*net.TCPAddr); !at.IP.IsLoopback() {
-				return usage(cmd, fmt.Errorf("--listen %s would be open to other machines: name a loopback address such as 127.0.0.1:%d", address, at.Port))
+				return cli.Usage(cmd, fmt.Errorf("--listen %s would be open to other machines: name a loopback address such as 127.0.0.1:%d", address, at.Port))
 			}
 			return a.console(cmd.Context(), listener, open)
 		},
@@ -58,10 +59,10 @@ add to grants and take them away. It cannot replace a grant or make any other ca
 
 // console serves the page until ctx ends or the terminal hangs up.
 func (a *app) console(ctx context.Context, listener net.Listener, open bool) (err error) {
-	ctx, stop := untilHangup(ctx)
+	ctx, stop := cli.UntilHangup(ctx)
 	defer stop()
 	var dir string
-	if err := a.withKernel(ctx, 0, func(_ context.Context, c *client.Client) error { // this also starts a kernel if none runs
+	if err := a.WithKernel(ctx, 0, func(_ context.Context, c *client.Client) error { // this also starts a kernel if none runs
 		dir = c.Places().Dir
 		return nil
 	}); err != nil {
@@ -71,12 +72,12 @@ func (a *app) console(ctx context.Context, listener net.Listener, open bool) (er
 	defer func() { err = errors.Join(err, link.remove()) }()
 	server, err := console.New(console.Options{
 		Listener: listener,
-		Dial:     a.dialRunning,
+		Dial:     a.DialRunning,
 		LoggedIn: func() {
 			if err := link.remove(); err != nil {
-				a.say("%v", err)
+				a.Say("%v", err)
 			}
-			a.say("a page has logged in: the link is used up%s", a.moreLinks())
+			a.Say("a page has logged in: the link is used up%s", a.moreLinks())
 		},
 	})
 	if err != nil {
@@ -85,14 +86,14 @@ func (a *app) console(ctx context.Context, listener net.Listener, open bool) (er
 	if err := a.showLink(server, link, open); err != nil {
 		return err
 	}
-	if a.stdinTerminal() {
+	if a.StdinTerminal() {
 		go a.renewLinks(server, link) // not awaited: a read of the terminal cannot be cancelled
 	}
 	return server.Serve(ctx)
 }
 
 func (a *app) moreLinks() string {
-	if a.stdinTerminal() {
+	if a.StdinTerminal() {
 		return "; Enter makes another one"
 	}
 	return ""
@@ -106,12 +107,12 @@ func (a *app) showLink(server *console.Server, link *linkFile, open bool) error 
 	t := new(view.Table)
 	t.Row("open", link.path)
 	t.Row("serving", server.URL())
-	if err := a.printEither(view.Object(nil).Text("open", link.path).Text("url", server.URL()).Close(), t); err != nil {
+	if err := a.PrintEither(view.Object(nil).Text("open", link.path).Text("url", server.URL()).Close(), t); err != nil {
 		return err
 	}
 	if open {
 		if err := openFile(link.path); err != nil {
-			a.say("no browser was started: open that file yourself: %v", err)
+			a.Say("no browser was started: open that file yourself: %v", err)
 		}
 	}
 	return nil
@@ -119,9 +120,9 @@ func (a *app) showLink(server *console.Server, link *linkFile, open bool) error 
 
 // renewLinks writes a new link for each line that is typed at the terminal.
 func (a *app) renewLinks(server *console.Server, link *linkFile) {
-	for lines := bufio.NewScanner(a.stdin); lines.Scan(); {
+	for lines := bufio.NewScanner(a.Stdin); lines.Scan(); {
 		if err := a.showLink(server, link, false); err != nil {
-			a.say("%v", err)
+			a.Say("%v", err)
 		}
 	}
 }

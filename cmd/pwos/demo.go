@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/examples"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -37,7 +38,7 @@ With --json it prints only the story, one line of JSON for each entry of the rec
 		Example: `  pwos demo
   pwos demo --json
   NO_COLOR=1 pwos demo | less`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.demo(cmd.Context())
 		},
@@ -45,7 +46,7 @@ With --json it prints only the story, one line of JSON for each entry of the rec
 }
 
 func (a *app) demo(ctx context.Context) error {
-	ctx, cancel := a.bound(ctx, demoTimeout)
+	ctx, cancel := a.Bound(ctx, demoTimeout)
 	defer cancel()
 	dir, err := temporaryDir("pwos-demo-")
 	if err != nil {
@@ -88,7 +89,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, c)
+	defer cli.CloseInto(&err, c)
 	d.opening(kernelPID)
 	clerk := &role{name: "clerk", script: examples.Clerk(), allow: []string{"Ipc.Receive", "Ipc.Ack", "Syscall.SendMsg"}, restart: "on-failure"}
 	boss := &role{name: "boss", script: examples.Boss(), allow: []string{"Ipc.Receive", "Syscall.SendMsg"}, restart: "never"}
@@ -109,7 +110,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err := d.story(s); err != nil {
 		return err
 	}
-	proof, err := invokeAs(ctx, c, schema.AuditVerify, &schema.AuditVerifyInput{})
+	proof, err := cli.InvokeAs(ctx, c, schema.AuditVerify, &schema.AuditVerifyInput{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	}
 	d.verified(&proof)
 	reason := "the demo is over"
-	if _, err := invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
+	if _, err := cli.Invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
 		return err
 	}
 	if _, err := c.Shutdown(ctx); err != nil {
@@ -147,7 +148,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	if err := os.WriteFile(script, r.script, 0o600); err != nil {
 		return fmt.Errorf("write demo agent: %w", err)
 	}
-	out, err := invokeAs(ctx, c, schema.SyscallSpawn, &schema.SpawnInput{
+	out, err := cli.InvokeAs(ctx, c, schema.SyscallSpawn, &schema.SpawnInput{
 		ChildAgentID: r.name,
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: r.allow},
 		Program:      schema.Program{Command: append([]string{"/bin/sh", script}, r.args...), Restart: &r.restart, Sandbox: &schema.Sandbox{Read: []string{filepath.Dir(script)}}},
@@ -157,7 +158,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	}
 	r.pid = out.ChildPID
 	r.log = &agentLog{path: filepath.Join(d.dir, "state", "agents", fmt.Sprint(r.pid), "stderr.log"), out: &r.said}
-	born, err := describe(ctx, c, r.pid)
+	born, err := cli.Describe(ctx, c, r.pid)
 	if err != nil {
 		return err
 	}
@@ -175,14 +176,14 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, life)
+	defer cli.CloseInto(&err, life)
 	for _, r := range agents {
-		defer closeInto(&err, closer(r.log.close))
+		defer cli.CloseInto(&err, cli.Closer(r.log.close))
 	}
 	first := agents[0]
 	for {
 		var err error
-		if first.now, err = describe(ctx, c, first.pid); err != nil {
+		if first.now, err = cli.Describe(ctx, c, first.pid); err != nil {
 			return err
 		}
 		// Output that precedes an event is shown before it.
@@ -272,7 +273,7 @@ func temporaryDir(prefix string) (string, error) {
 
 // launchIn starts a kernel with all directories in dir. Clients connect with ownOptions(dir).
 func launchIn(ctx context.Context, dir string) (*client.Daemon, error) {
-	command, err := daemonCommand()
+	command, err := cli.DaemonCommand()
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +298,7 @@ func quietWait(daemon *client.Daemon) error {
 
 // recall reads the whole record as a story.
 func (d *demo) recall(ctx context.Context, c *client.Client) (story []view.Sentence, err error) {
-	t := d.app.newTimeline([]asked{{Client: c}}, auditQuestion{queries: true})
+	t := d.app.newTimeline([]cli.Asked{{Client: c}}, auditQuestion{queries: true})
 	err = t.tell(ctx, func(s *view.Sentence) error {
 		story = append(story, *s)
 		return nil
@@ -307,17 +308,17 @@ func (d *demo) recall(ctx context.Context, c *client.Client) (story []view.Sente
 
 // text prints prose for people. With --json it prints nothing. The first write error is kept in d.err.
 func (d *demo) text(format string, args ...any) {
-	if d.err != nil || d.app.json {
+	if d.err != nil || d.app.JSON {
 		return
 	}
-	if _, err := fmt.Fprintf(d.app.stdout, format, args...); err != nil {
+	if _, err := fmt.Fprintf(d.app.Stdout, format, args...); err != nil {
 		d.err = fmt.Errorf("write output: %w", err)
 	}
 }
 
 // prose wraps text to the terminal's width, but at most to usualWidth.
 func (d *demo) prose(text string) string {
-	width := d.app.width()
+	width := d.app.Width()
 	if width == 0 || width > usualWidth {
 		width = usualWidth
 	}
@@ -328,20 +329,20 @@ func (d *demo) prose(text string) string {
 const usualWidth = 94
 
 // below indents text below a heading.
-func (d *demo) below(text string) string { return view.Hang("    ", text, d.app.width()) }
+func (d *demo) below(text string) string { return view.Hang("    ", text, d.app.Width()) }
 
 func (d *demo) heading(text string) {
-	d.text("\n%s\n", d.app.style(view.Bold, view.Hang("", text, d.app.width())))
+	d.text("\n%s\n", d.app.Style(view.Bold, view.Hang("", text, d.app.Width())))
 }
 
 func (d *demo) line(text string) { d.text("%s\n", d.below(view.Escaped(text))) }
 
 func (d *demo) remark(text string) {
-	d.text("%s\n", d.app.style(view.Faint, d.below("("+view.Escaped(text)+")")))
+	d.text("%s\n", d.app.Style(view.Faint, d.below("("+view.Escaped(text)+")")))
 }
 
 func (d *demo) opening(kernelPID int) {
-	d.text("%s\n", d.app.style(view.Faint, d.prose("pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that "+
+	d.text("%s\n", d.app.Style(view.Faint, d.prose("pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that "+
 		"it does goes through the kernel: each message is checked against the agent's grant, "+
 		"carried out in order, written down, and answered once.")))
 	d.heading(fmt.Sprintf("A kernel boots in a temporary directory: process %d.", kernelPID))
@@ -351,27 +352,27 @@ func (d *demo) opening(kernelPID int) {
 // enter prints the line that introduces an agent.
 func (d *demo) enter(r *role, born *schema.Descriptor) {
 	d.text("%s\n", view.Hang(fmt.Sprintf("    %-6s ", r.name), fmt.Sprintf("pid %d, may call %s; sandbox %s; restart %s",
-		r.pid, strings.Join(r.allow, ", "), view.Escaped(view.Deref(born.Sandbox)), r.restart), d.app.width()))
+		r.pid, strings.Join(r.allow, ", "), view.Escaped(view.Deref(born.Sandbox)), r.restart), d.app.Width()))
 }
 
 // story prints the tree of causes.
 func (d *demo) story(story []view.Sentence) error {
 	d.heading("This is what the kernel recorded. An indented line was caused by the line above it.")
 	for i := range story {
-		if d.app.json {
-			if err := d.app.printLine(story[i].JSON()); err != nil {
+		if d.app.JSON {
+			if err := d.app.PrintLine(story[i].JSON()); err != nil {
 				return err
 			}
 			continue
 		}
-		d.text("%s\n", story[i].Line(d.app.style))
+		d.text("%s\n", story[i].Line(d.app.Style))
 	}
 	return nil
 }
 
 func (d *demo) verified(proof *schema.AuditVerifyOutput) {
 	d.heading("The record is a chain: each entry holds the hash of the one before it. Verifying it:")
-	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(view.Good, "unbroken"), proof.Entries, proof.Head)
+	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.Style(view.Good, "unbroken"), proof.Entries, proof.Head)
 }
 
 // curtain prints the end of the demo, after the agents have ended.

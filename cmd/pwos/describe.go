@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -31,13 +32,13 @@ and the fix. With an ID it shows that one.`,
   pwos describe --json Syscall.Ping
   pwos describe --errors
   pwos describe --errors memory.not_found`,
-		Args:              arguments(cobra.MaximumNArgs(1)),
+		Args:              cli.Arguments(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if failures {
 				return a.describeErrors(args)
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.describe(ctx, c, args)
 			})
 		},
@@ -56,15 +57,15 @@ func (a *app) describeErrors(ids []string) error {
 		}
 		entries = []fault.Entry{one}
 	}
-	l := a.listing("id", "code", "event code", "exit", "meaning", "fix")
+	l := a.Listing("id", "code", "event code", "exit", "meaning", "fix")
 	for _, e := range entries {
 		o := view.Object(nil).Text("id", string(e.ID)).Integer("code", int64(e.Kind.Status())).Text("event_code", e.Kind.Word()).
 			Integer("exit", int64(e.ID.Exit())).Text("meaning", e.Meaning).Text("fix", e.Fix)
-		if err := l.add(o.Close(), string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), strconv.Itoa(e.ID.Exit()), e.Meaning, e.Fix); err != nil {
+		if err := l.Add(o.Close(), string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), strconv.Itoa(e.ID.Exit()), e.Meaning, e.Fix); err != nil {
 			return err
 		}
 	}
-	return l.end()
+	return l.End()
 }
 
 func (a *app) describe(ctx context.Context, c *client.Client, types []string) error {
@@ -79,18 +80,18 @@ func (a *app) describe(ctx context.Context, c *client.Client, types []string) er
 	if err != nil {
 		return err
 	}
-	l := a.listing("type", "kind", "description")
+	l := a.Listing("type", "kind", "description")
 	for _, typ := range types {
 		raw, err := describeOne(ctx, c, typ)
 		if err != nil {
 			return err
 		}
 		d := view.MemberTexts(raw)
-		if err := l.add(raw, d["name"], d["kind"], d["description"]); err != nil {
+		if err := l.Add(raw, d["name"], d["kind"], d["description"]); err != nil {
 			return err
 		}
 	}
-	return l.end()
+	return l.End()
 }
 
 // listSyscalls lists the syscalls that the caller may make.
@@ -111,8 +112,8 @@ func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, err
 
 // printSyscall prints a description: as JSON unchanged, or formatted for people.
 func (a *app) printSyscall(raw schema.Value) error {
-	if a.wantsJSON() {
-		return a.printLine(raw)
+	if a.WantsJSON() {
+		return a.PrintLine(raw)
 	}
-	return a.print(view.SyscallText(raw, a.width()))
+	return a.Print(view.SyscallText(raw, a.Width()))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -28,37 +29,37 @@ found.`,
 		Example: `  pwos search api.example.com timeout
   pwos search '"disk full"' 'Memory.*' --since 24h
   pwos search denied worker --limit 5`,
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Query = strings.Join(args, " ")
 			var err error
 			if in.Since, err = moment(cmd, "since", since, time.Now()); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.search(cmd, &in)
 		},
 	}
-	memberFlag(cmd, &in, "limit", "limit", "most calls to print (default 20)")
+	cli.MemberFlag(cmd, &in, "limit", "limit", "most calls to print (default 20)")
 	cmd.Flags().StringVar(&since, "since", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	return cmd
 }
 
 func (a *app) search(cmd *cobra.Command, in *schema.EventSearchInput) error {
-	return a.show(cmd.Context(), schema.EventSearch.Type, in, func(answer schema.Value) error {
+	return a.Show(cmd.Context(), schema.EventSearch.Type, in, func(answer schema.Value) error {
 		found, err := view.FoundIn(answer)
 		if err != nil {
 			return err
 		}
-		list := a.listing(view.FoundHeader()...)
+		list := a.Listing(view.FoundHeader()...)
 		if out, err := view.AnswerAs[schema.EventSearchOutput](schema.EventSearch.Type, answer); err == nil && out.Archived != nil {
 			a.sayArchived(out.Archived)
 		}
 		for i := range found {
-			if err := list.add(found[i].Raw, found[i].Cells(a.style)...); err != nil {
+			if err := list.Add(found[i].Raw, found[i].Cells(a.Style)...); err != nil {
 				return err
 			}
 		}
-		return list.end()
+		return list.End()
 	})
 }
 
@@ -75,27 +76,27 @@ how many calls are left out. It prints nothing if no call has the correlation.`,
 		Example: `  pwos graph --correlation flow-7 --format svg > flow-7.svg
   pwos graph --correlation flow-7 --format mermaid
   pwos graph --correlation flow-7 | jq '.nodes[] | select(.status == "denied")'`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case in.CorrelationID == "":
-				return usage(cmd, errors.New("--correlation is required: give the correlation of a workflow"))
+				return cli.Usage(cmd, errors.New("--correlation is required: give the correlation of a workflow"))
 			case format == "mermaid":
 				in.Format = &format
 			case format != "json" && format != "svg":
-				return usage(cmd, errors.New("--format must be json, mermaid or svg"))
+				return cli.Usage(cmd, errors.New("--format must be json, mermaid or svg"))
 			}
 			return a.graph(cmd, &in, format)
 		},
 	}
-	memberFlag(cmd, &in, "correlationId", "correlation", "correlation of the calls")
+	cli.MemberFlag(cmd, &in, "correlationId", "correlation", "correlation of the calls")
 	cmd.Flags().StringVar(&format, "format", format, "json, mermaid or svg")
 	return cmd
 }
 
 func (a *app) graph(cmd *cobra.Command, in *schema.EventGraphInput, format string) error {
 	typ := schema.EventGraph.Type
-	return a.show(cmd.Context(), typ, in, func(answer schema.Value) error {
+	return a.Show(cmd.Context(), typ, in, func(answer schema.Value) error {
 		g, err := view.AnswerAs[schema.EventGraphOutput](typ, answer)
 		if g.Archived != nil {
 			a.sayArchived(g.Archived)
@@ -106,10 +107,10 @@ func (a *app) graph(cmd *cobra.Command, in *schema.EventGraphInput, format strin
 		case len(g.Nodes) == 0 && strings.Count(g.Mermaid, "\n") < 2: // it has only the line of the diagram's type
 			return nil
 		case format == "svg":
-			return a.print(view.GraphSVG(&g))
+			return a.Print(view.GraphSVG(&g))
 		case format == "mermaid":
-			return a.print(g.Mermaid)
+			return a.Print(g.Mermaid)
 		}
-		return a.printLine(answer)
+		return a.PrintLine(answer)
 	})
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/export"
 	"github.com/promptware-os/pwos/internal/version"
 )
 
 func newExport(a *app) *cobra.Command {
-	return group("export", "export the record to other systems",
+	return cli.Group("export", "export the record to other systems",
 		`export reads the record of all calls and writes each entry as a line of JSON, as a
 CloudEvent, or as a span of OpenTelemetry. Each has an id that is unique among all
 kernels: the instance, the epoch and the number of the entry.
@@ -52,12 +53,12 @@ func (e *exporting) flags(cmd *cobra.Command) {
 func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after export.Position, err error)) (err error) {
 	options := export.Options{
 		Live: e.follow, Arguments: e.arguments,
-		Notice: func(text string) { e.app.say("%s", text) },
+		Notice: func(text string) { e.app.Say("%s", text) },
 		Dial: func(ctx context.Context, again bool) (*client.Client, error) {
 			if again {
-				return e.app.dialRunning(ctx)
+				return e.app.DialRunning(ctx)
 			}
-			return e.app.dial(ctx)
+			return e.app.Dial(ctx)
 		},
 	}
 	if e.cursor != "" {
@@ -65,14 +66,14 @@ func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after
 		if err != nil {
 			return err
 		}
-		defer closeInto(&err, cursor)
+		defer cli.CloseInto(&err, cursor)
 		options.After, options.Moved = cursor.At(), cursor.Move
 	}
 	sink, after, err := open()
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, sink)
+	defer cli.CloseInto(&err, sink)
 	if after != (export.Position{}) {
 		options.After = after
 	}
@@ -88,7 +89,7 @@ func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after
 		return c, nil
 	}
 	options.Sink = sink
-	ctx, cancel := e.app.bound(ctx, 0)
+	ctx, cancel := e.app.Bound(ctx, 0)
 	defer cancel()
 	return export.Run(ctx, options)
 }
@@ -96,7 +97,7 @@ func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after
 // lines opens a file of lines, or stdout if path is "".
 func (e *exporting) lines(path string, format export.Format) (export.Sink, export.Position, error) {
 	if path == "" {
-		return &export.Stream{To: e.app.stdout, Format: format}, export.Position{}, nil
+		return &export.Stream{To: e.app.Stdout, Format: format}, export.Position{}, nil
 	}
 	file, err := export.OpenFile(path, format)
 	if err != nil {
@@ -124,10 +125,10 @@ Exit status: 6 no kernel, 8 another export uses the file or the cursor, or it be
 another kernel, or it is not an export.`,
 		Example: `  pwos export jsonl --to record.jsonl --follow
   pwos export jsonl --cursor ~/seen | jq -c 'select(.entry.success | not)'`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("to") && to == "" {
-				return usage(cmd, errors.New("--to needs the name of a file"))
+				return cli.Usage(cmd, errors.New("--to needs the name of a file"))
 			}
 			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.JSONL) })
 		},
@@ -157,20 +158,20 @@ Exit status: 1 the receiver refuses an event, 6 no kernel, 7 the receiver is unr
 is not an export.`,
 		Example: `  pwos export cloudevents --to https://events.example/in --headers headers.txt --cursor ~/sent --follow
   pwos export cloudevents --to record.events`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("to") && to == "" {
-				return usage(cmd, errors.New("--to needs the name of a file, or the URL of a receiver"))
+				return cli.Usage(cmd, errors.New("--to needs the name of a file, or the URL of a receiver"))
 			}
 			if !strings.Contains(to, "://") {
 				if headers != "" {
-					return usage(cmd, errors.New("--headers needs --to URL"))
+					return cli.Usage(cmd, errors.New("--headers needs --to URL"))
 				}
 				return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.CloudEvents) })
 			}
 			receiver, err := e.receiver(to, headers)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
 				sink, err := export.NewWebhook(receiver)
@@ -204,17 +205,17 @@ Exit status: 1 the collector refuses spans, 6 no kernel, 7 the collector is away
 export uses the cursor, or it is another kernel's.`,
 		Example: `  pwos export otlp --cursor ~/traced --follow
   pwos export otlp --to https://collector.example:4318 --headers headers.txt`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				to = collector()
 			}
 			receiver, err := e.receiver(to, headers)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if err := addHeaders(receiver.Header, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
 				sink, err := export.NewOTLP(receiver, version.Build())
@@ -269,7 +270,7 @@ func (e *exporting) receiver(to, headers string) (r export.Receiver, err error) 
 	if err := export.CheckReceiver(to); err != nil {
 		return r, fmt.Errorf("--to: %w", err)
 	}
-	r = export.Receiver{URL: to, Notice: func(text string) { e.app.say("%s", text) }}
+	r = export.Receiver{URL: to, Notice: func(text string) { e.app.Say("%s", text) }}
 	if !e.follow {
 		r.Patience = time.Minute
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -14,26 +15,11 @@ import (
 
 // Functions and values that the tests use.
 var (
-	Status    = status
-	Advice    = advice
 	BuildData = buildData
 	CutMode   = cutMode
-	ErrSeen   = errSeen
 
 	LastFailure = lastFailure
 )
-
-// TimedOut returns the cause of a context whose --timeout has passed.
-func TimedOut() error {
-	a := app{timeout: 1}
-	ctx, cancel := a.bound(context.Background(), 0)
-	defer cancel()
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-// Usage returns a usage error.
-func Usage(err error) error { return misuse("pwos call", err) }
 
 type writer []byte
 
@@ -62,7 +48,7 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 
 // PrintedStatus writes to out, as JSON, the status of a kernel that refuses commands for the given reason.
 func PrintedStatus(out *os.File, refusing string) error {
-	a := app{stdout: out, json: true}
+	a := app{&cli.App{Stdout: out, JSON: true}}
 	return a.printStatus(kernelInfo{condition: condition{refusing: refusing}})
 }
 
@@ -75,7 +61,7 @@ func Bearer(file string) (string, error) { return bearer(file) }
 // ToolUse returns the reason of `pwos hook run` to deny the tool; "" if the tool may be used. The kernel's socket is in dir.
 func ToolUse(ctx context.Context, question *os.File, dir string) string {
 	a := newApp(question, os.Stdout, os.Stderr)
-	a.runtimeDir, a.timeout = dir, usualTimeout
+	a.RuntimeDir, a.Timeout = dir, cli.UsualTimeout
 	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
 }
 
@@ -95,25 +81,25 @@ func UndoneModes(printed string) string {
 // the number after which the next page begins. MergedPages returns each entry in the form alpha:3, and the kernels that did not answer.
 func MergedPages(limit int64, names []string, pages func(kernel string, since int64) (entries []schema.AuditEntry, next int64, err error)) (read, missing []string, err error) {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
-	list := make([]asked, len(names))
+	list := make([]cli.Asked, len(names))
 	for i, name := range names {
-		list[i].kernel = name
+		list[i].Kernel = name
 	}
 	q := auditQuestion{}
 	if limit > 0 {
 		q.Limit = &limit
 	}
-	a.json = true
+	a.JSON = true
 	t := a.newTimeline(list, q)
 	t.names = func(context.Context, *client.Client) (view.Names, error) { return view.Names{}, nil }
 	t.end = nil
-	t.missing.show = func(kernel string, _ error) error {
+	t.missing.Show = func(kernel string, _ error) error {
 		missing = append(missing, kernel)
 		return nil
 	}
 	for _, r := range t.records {
 		r.fetch = func(_ context.Context, since, _ int64) (part auditPart, err error) {
-			entries, next, err := pages(r.kernel, since)
+			entries, next, err := pages(r.Kernel, since)
 			for _, e := range entries {
 				part.entries = append(part.entries, view.Entry{AuditEntry: e})
 			}
@@ -122,7 +108,7 @@ func MergedPages(limit int64, names []string, pages func(kernel string, since in
 		}
 	}
 	err = t.each(context.Background(), func(r *record, e *view.Entry) error {
-		read = append(read, fmt.Sprint(r.kernel, ":", e.Seq))
+		read = append(read, fmt.Sprint(r.Kernel, ":", e.Seq))
 		return nil
 	})
 	return read, missing, err

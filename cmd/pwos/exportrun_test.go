@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -14,7 +15,7 @@ var (
 )
 
 // EndStatus returns the exit status of run for an agent with this last descriptor.
-func EndStatus(d schema.Descriptor) int { return status(ended(d), false) }
+func EndStatus(d schema.Descriptor) int { return cli.Status(ended(d), false) }
 
 // ProfileFlags returns the flags of a profile as command-line arguments.
 func ProfileFlags(p *config.Profile, dir, home string) (all []string) {

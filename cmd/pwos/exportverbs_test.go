@@ -10,9 +10,7 @@ import (
 
 // Functions that the tests of the verbs use.
 var (
-	PIDOf    = pidOf
 	QuotasOf = quotasOf
-	WithRaw  = withRaw
 )
 
 // Misused returns the usage error of a command line; "" if it has none. It contacts no kernel.

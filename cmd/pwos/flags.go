@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -29,7 +29,7 @@ func budgetOf(given []string) (*schema.BudgetGrant, error) {
 	places := map[string]**int64{
 		"calls": &budget.Calls, "fetches": &budget.Fetches, "tokens": &budget.Tokens, "wall_seconds": &budget.WallSeconds,
 	}
-	return budget, eachPair("budget", "kind=amount", given, func(kind, amount string) error {
+	return budget, cli.EachPair("budget", "kind=amount", given, func(kind, amount string) error {
 		place, known := places[kind]
 		switch {
 		case kind == "usd":
@@ -69,7 +69,7 @@ func (f *confineFlags) add(flags *pflag.FlagSet) {
 
 // sandbox returns the requested sandbox; nil means the default.
 func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
-	s := &schema.Sandbox{Level: textGiven(cmd, "sandbox", f.level), Net: textGiven(cmd, "net", f.net)}
+	s := &schema.Sandbox{Level: cli.TextGiven(cmd, "sandbox", f.level), Net: cli.TextGiven(cmd, "net", f.net)}
 	for _, list := range []struct {
 		flag string
 		from []string
@@ -121,15 +121,6 @@ func (f *httpFlags) grant() *schema.HTTPGrant {
 
 // The functions below parse numbers and names of the command line. Their errors are usage errors.
 
-// pidOf parses a PID, which must be least or greater; PID 0 is the operator.
-func pidOf(text string, least int64) (int64, error) {
-	pid, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || pid < least {
-		return 0, fmt.Errorf("%q is not a PID: PIDs are numbers from %d; \"pwos ps\" lists them", text, least)
-	}
-	return pid, nil
-}
-
 // operatorName stands for PID 0 where a mailbox is expected.
 const operatorName = "operator"
 
@@ -138,7 +129,7 @@ func mailboxOf(text string, least int64) (int64, error) {
 	if text == operatorName {
 		return 0, nil
 	}
-	return pidOf(text, least)
+	return cli.PIDOf(text, least)
 }
 
 // addressOf parses the receiver of a message: a mailbox of this kernel, or with @NAME of another one; kernel is nil for this one.
@@ -162,88 +153,13 @@ func processAt(text string) (process string, kernel *string, err error) {
 	return process, &name, nil
 }
 
-// spanFlag is a flag value: a duration that is not negative.
-type spanFlag time.Duration
-
-// String implements pflag.Value. Zero has the text that pflag omits from the help.
-func (f *spanFlag) String() string {
-	if *f == 0 {
-		return "0"
-	}
-	return time.Duration(*f).String()
-}
-
-func (f *spanFlag) Type() string { return "duration" }
-
-func (f *spanFlag) Set(text string) error {
-	span, err := time.ParseDuration(text)
-	if err == nil && span < 0 {
-		err = errors.New("must not be negative")
-	}
-	*f = spanFlag(span)
-	return err
-}
-
-// flagError rewrites the flag parser's error about an invalid value for users.
-func flagError(err error) error {
-	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
-		return err
-	}
-	if why, ok := errors.AsType[unfit](wrong); ok {
-		return fmt.Errorf("--%s %w", wrong.GetFlag().Name, why)
-	}
-	var what string
-	switch wrong.GetFlag().Value.Type() {
-	case "int", "int64":
-		what = "a whole number"
-	case "duration":
-		what = "a duration such as 500ms or 2m"
-	case "bool":
-		what = "true or false"
-	default:
-		return err
-	}
-	if errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("--%s takes %s, and %s is too large", wrong.GetFlag().Name, what, wrong.GetValue())
-	}
-	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
-}
-
-// textGiven returns the value of a text flag; nil if it was not given.
-func textGiven(cmd *cobra.Command, name string, value string) *string {
-	if !cmd.Flags().Changed(name) {
-		return nil
-	}
-	return &value
-}
-
-// eachPair parses values such as name=number, and calls do with each. It refuses a name that occurs twice.
-func eachPair(flag, form string, given []string, do func(name, value string) error) error {
-	seen := make(map[string]bool)
-	for _, text := range given {
-		name, value, found := strings.Cut(text, "=")
-		switch {
-		case !found || name == "":
-			return fmt.Errorf("--%s %q does not have the form %s", flag, text, form)
-		case seen[name]:
-			return fmt.Errorf("--%s names %s twice", flag, name)
-		}
-		seen[name] = true
-		if err := do(name, value); err != nil {
-			return fmt.Errorf("--%s %s: %w", flag, name, err)
-		}
-	}
-	return nil
-}
-
 // quotasOf parses --quota: resource=amount, each resource at most once.
 func quotasOf(given []string) (map[string]float64, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
 	quotas := make(map[string]float64, len(given))
-	err := eachPair("quota", "resource=amount", given, func(resource, amount string) (err error) {
+	err := cli.EachPair("quota", "resource=amount", given, func(resource, amount string) (err error) {
 		quotas[resource], err = amountOf(amount)
 		return err
 	})
@@ -276,7 +192,7 @@ func limitsOf(given []string) (*schema.Limits, error) {
 		"open_files":   &limits.OpenFiles,
 		"processes":    &limits.Processes,
 	}
-	return limits, eachPair("limit", "name=number", given, func(name, amount string) error {
+	return limits, cli.EachPair("limit", "name=number", given, func(name, amount string) error {
 		place, known := places[name]
 		if !known {
 			return errors.New("is not a limit: use cpu_seconds, wall_seconds, memory_bytes, open_files or processes")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
@@ -25,7 +26,7 @@ import (
 )
 
 func newHook(a *app) *cobra.Command {
-	return group("hook", "make an agent host ask the kernel before it uses a tool",
+	return cli.Group("hook", "make an agent host ask the kernel before it uses a tool",
 		`hook makes an agent host ask the kernel before it uses one of its own tools, such as Bash
 or Edit. The kernel checks whether the host's process was granted Tool:HOST/TOOL, and
 records each question. The host is trusted to ask and to obey: only "pwos run" enforces.`,
@@ -71,7 +72,7 @@ The host is trusted to ask and to obey. Only "pwos run" enforces.
 
 Exit status: 1 it is installed, and a setting of the host switches it off.`,
 		Example: `  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash' --dry-run`,
-		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			host := hookHosts()[args[0]]
 			if f.agent.Name == "" {
@@ -103,7 +104,7 @@ func newHookUninstall(a *app) *cobra.Command {
 		Short:   "make it stop asking",
 		Long:    `uninstall removes what "pwos hook install" wrote from the settings of an agent host.`,
 		Example: `  pwos hook uninstall claude`,
-		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.changeHost(&f, hookHosts()[args[0]].file, func(text []byte) ([]byte, error) { return setHook(text, args[0], nil) })
 		},
@@ -143,7 +144,7 @@ func (a *app) tellHook(ctx context.Context, name string) error {
 	case s.trusted:
 		return fmt.Errorf("the hook is installed, and not in force: %s", s.off)
 	}
-	a.say("the hook is installed, and not in force yet: %s", s.off)
+	a.Say("the hook is installed, and not in force yet: %s", s.off)
 	return nil
 }
 
@@ -235,7 +236,7 @@ var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
 // recent returns an error if the host is not installed, or is older than the version that its hooks were tested with.
 func (h hookHost) recent(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cli.UsualTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, "--version").Output()
 	if err != nil {
@@ -265,7 +266,7 @@ func older(a, b string) bool {
 }
 
 // exitDeny is the exit status with which a hook of Claude Code or Codex denies a tool.
-const exitDeny exitStatus = 2
+const exitDeny cli.ExitStatus = 2
 
 // Time limits of a hook: for reaching the kernel, and in total, since its call may wait for approval. The host's own limit
 // is longer, so that the hook denies before the host gives up.
@@ -286,12 +287,12 @@ continues as without a hook. Otherwise, and if the kernel cannot be reached with
 does not answer within 55 s (the use may wait for an approval), or sends an invalid
 answer, it prints the reason to stderr and exits with 2, which denies the use.`,
 		Example: `  pwos hook run claude --as claude < question.json`,
-		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), hookTime, fault.CallTimeout.New("no answer within %v", hookTime))
 			defer cancel()
 			if why := a.toolUse(ctx, args[0], &agent); why != "" {
-				fmt.Fprintf(a.stderr, "pwos: %s\n", why)
+				fmt.Fprintf(a.Stderr, "pwos: %s\n", why)
 				return exitDeny
 			}
 			return nil
@@ -309,14 +310,14 @@ func addAgent(cmd *cobra.Command, agent *door.Agent) {
 
 // toolUse asks the kernel about the question on stdin. It returns why the tool is denied; "" if it is allowed.
 func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) string {
-	in, err := hook.Read(host, a.stdin)
+	in, err := hook.Read(host, a.Stdin)
 	if err != nil {
 		return "the host's question is invalid, so the tool is denied: " + err.Error()
 	}
 	name := "Tool:" + in.Host + "/" + in.Tool
 	reach, cancel := context.WithTimeoutCause(ctx, reachTime, fault.CallTimeout.New("no answer within %v", reachTime))
 	defer cancel()
-	c, err := a.dialRunning(reach)
+	c, err := a.DialRunning(reach)
 	if err != nil {
 		return fmt.Sprintf(`the kernel could not be asked whether %s may be used, so it is denied: %v: start it with "pwosd" or any call of pwos, and try again`, name, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -29,7 +30,7 @@ asks the host for its version; options of the host's command line are not known 
 
 Exit status: 0 each installed hook is in force, 1 one is not.`,
 		Example: `  pwos hook status`,
-		Args:    arguments(cobra.NoArgs),
+		Args:    cli.Arguments(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookStatus(cmd.Context()) },
 	}
 }
@@ -54,15 +55,15 @@ func (a *app) hookStatus(ctx context.Context) error {
 		}
 		lacking = lacking || s.installed && !s.inForce()
 		t.Row(s.host, yesNo(s.installed), yesNo(s.trusted), yesNo(s.inForce()), view.Escaped(s.off))
-		if a.wantsJSON() {
-			if err := a.printLine(view.Object(nil).Text("host", s.host).Text("file", s.file).Boolean("installed", s.installed).
+		if a.WantsJSON() {
+			if err := a.PrintLine(view.Object(nil).Text("host", s.host).Text("file", s.file).Boolean("installed", s.installed).
 				Boolean("trusted", s.trusted).Boolean("in_force", s.inForce()).Text("off", s.off).Close()); err != nil {
 				return err
 			}
 		}
 	}
-	if !a.wantsJSON() {
-		if err := a.print(t.Text()); err != nil {
+	if !a.WantsJSON() {
+		if err := a.Print(t.Text()); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,7 @@ func (a *app) hookStatus(ctx context.Context) error {
 		return err
 	}
 	if lacking {
-		return exitStatus(fault.ExitError) // the table has the reason
+		return cli.ExitStatus(fault.ExitError) // the table has the reason
 	}
 	return nil
 }
@@ -256,7 +257,7 @@ func (a *app) tellReplaced(host string) error {
 		return err
 	}
 	if h.ours(text, schema.OwnServer) != nil {
-		a.say("warning: the server pwos of %s replaces the installed one in this directory: its tools pass for those of pwos", path)
+		a.Say("warning: the server pwos of %s replaces the installed one in this directory: its tools pass for those of pwos", path)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -29,26 +30,26 @@ Exit status: 4 no process ever had this PID.`,
   pwos kill 12@beta
   pwos kill 7 --reason 'ran away'
   pwos kill --all`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case all == (len(args) == 1):
-				return usage(cmd, errors.New("name one PID, or --all"))
+				return cli.Usage(cmd, errors.New("name one PID, or --all"))
 			case all:
 				return a.killAll(cmd.Context(), in.Reason)
 			}
 			process, kernel, err := processAt(args[0])
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			in.Kernel = kernel
-			if err := memberOf(in, "target_pid").operand(process); err != nil {
-				return usage(cmd, err)
+			if err := cli.MemberOf(in, "target_pid").Operand(process); err != nil {
+				return cli.Usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.SyscallTerminate.Type, in, a.printValue)
+			return a.Show(cmd.Context(), schema.SyscallTerminate.Type, in, a.PrintValue)
 		},
 	}
-	memberFlag(cmd, in, "reason", "reason", "the reason, for the record")
+	cli.MemberFlag(cmd, in, "reason", "reason", "the reason, for the record")
 	cmd.Flags().BoolVar(&all, "all", false, "all agents")
 	return cmd
 }
@@ -56,9 +57,9 @@ Exit status: 4 no process ever had this PID.`,
 // killAll ends all processes: those that the operator spawned, and so their descendants. It repeats until none is left, since
 // processes may be spawned meanwhile.
 func (a *app) killAll(ctx context.Context, reason *string) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 		for {
-			processes, err := listProcesses(ctx, c, nil)
+			processes, err := cli.ListProcesses(ctx, c, nil)
 			if err != nil {
 				return err
 			}
@@ -83,13 +84,13 @@ func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Proc
 	var calls sync.WaitGroup
 	for i, p := range living {
 		calls.Go(func() {
-			answers[i], errs[i] = invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: p.PID, Reason: reason})
+			answers[i], errs[i] = cli.Invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: p.PID, Reason: reason})
 		})
 	}
 	calls.Wait()
 	for _, data := range answers {
 		if data != nil {
-			errs = append(errs, a.printValue(data))
+			errs = append(errs, a.PrintValue(data))
 		}
 	}
 	return errors.Join(errs...)
@@ -127,17 +128,17 @@ it resumed.`,
 func pausing(a *app, typ string, cmd *cobra.Command) *cobra.Command {
 	in := new(schema.PauseInput)
 	cmd.Flags().BoolVar(&in.All, "all", false, "all agents")
-	cmd.Args = arguments(cobra.MaximumNArgs(1))
+	cmd.Args = cli.Arguments(cobra.MaximumNArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, arg := range args {
-			if err := memberOf(in, "target_pid").operand(arg); err != nil {
-				return usage(cmd, err)
+			if err := cli.MemberOf(in, "target_pid").Operand(arg); err != nil {
+				return cli.Usage(cmd, err)
 			}
 		}
 		if in.All == (in.TargetPID != nil) {
-			return usage(cmd, errors.New("name one PID, or --all"))
+			return cli.Usage(cmd, errors.New("name one PID, or --all"))
 		}
-		return a.show(cmd.Context(), typ, in, a.printValue)
+		return a.Show(cmd.Context(), typ, in, a.PrintValue)
 	}
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -46,7 +47,7 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 
 // learned prints the grant that the agent of j needs, and the calls that the flags, or the default grant, would have denied.
 func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	l, err := learnFrom(ctx, c, pid)
 	if err != nil {
@@ -69,15 +70,15 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 		}
 		line = "pwos policy reload && " + j.profileLine(name)
 		grant, rules := profilePaths(name)
-		a.say("the profile is %s, its rules are %s", grant, rules)
+		a.Say("the profile is %s, its rules are %s", grant, rules)
 	}
-	if a.wantsJSON() {
-		return a.printLine(l.JSON(line, denied))
+	if a.WantsJSON() {
+		return a.PrintLine(l.JSON(line, denied))
 	}
 	for _, text := range l.Report(what, denied) {
-		a.say("%s", text)
+		a.Say("%s", text)
 	}
-	return a.printText(line)
+	return a.PrintText(line)
 }
 
 // profileLine returns the command that runs the same program under the profile.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
-
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -34,7 +35,7 @@ type agentLog struct {
 
 // newAgentLog returns a follower of a process's log that writes to out. It escapes control characters if out is a terminal.
 func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
-	path, err := agentLogFile(pid)
+	path, err := cli.AgentLogFile(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -365,45 +366,45 @@ Exit status: 4 no process ever had this PID, or it runs no program.`,
 		Example: `  pwos logs 7
   pwos logs -n 20 7
   pwos logs -f 7`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := pidOf(args[0], 1)
+			pid, err := cli.PIDOf(args[0], 1)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.logs(cmd.Context(), pid, lines, follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the process has ended")
-	cmd.Flags().VarP(number(&lines, 0), "lines", "n", "print only this many of the last lines (default: all)")
+	cmd.Flags().VarP(cli.Number(&lines, 0), "lines", "n", "print only this many of the last lines (default: all)")
 	return cmd
 }
 
 // logs prints the last lines of a process's log; nil means all. With follow it continues until the process has ended.
 func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) error {
-	limit := usualTimeout
+	limit := cli.UsualTimeout
 	if follow {
 		limit = 0
 	}
-	return a.withKernel(ctx, limit, func(ctx context.Context, c *client.Client) (err error) {
-		d, err := describe(ctx, c, pid)
+	return a.WithKernel(ctx, limit, func(ctx context.Context, c *client.Client) (err error) {
+		d, err := cli.Describe(ctx, c, pid)
 		if err != nil {
 			return err
 		}
 		if d.Command == nil && d.AgentID != "" {
 			return fault.PlaceNotThere.New("pid %d, %s, runs no program, so it has no log", pid, view.Escaped(d.AgentID))
 		}
-		log, err := newAgentLog(pid, a.stdout)
+		log, err := newAgentLog(pid, a.Stdout)
 		if err != nil {
 			return err
 		}
-		defer closeInto(&err, closer(log.close))
+		defer cli.CloseInto(&err, cli.Closer(log.close))
 		if _, err := os.Stat(log.path); errors.Is(err, fs.ErrNotExist) {
 			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to the kernel's state directory", log.path)
 		}
 		if lines == nil {
 			log.missed = func(bytes int64) {
-				a.say("%d bytes of older output are gone: the log keeps one to two mebibytes", bytes)
+				a.Say("%d bytes of older output are gone: the log keeps one to two mebibytes", bytes)
 			}
 		}
 		if err := log.oldest(); err != nil {
@@ -418,7 +419,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 
 // tailLog shows the log as it grows, until the process has ended.
 func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid int64) (err error) {
-	options, err := a.options()
+	options, err := a.Options()
 	if err != nil {
 		return err
 	}
@@ -426,13 +427,13 @@ func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid 
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, life)
+	defer cli.CloseInto(&err, life)
 	for pause := shortLook; ; {
 		pause = life.pause(pause)
 		if err := log.wait(ctx, pause, life.news); err != nil {
 			return err
 		}
-		d, err := describe(ctx, c, pid)
+		d, err := cli.Describe(ctx, c, pid)
 		if err != nil {
 			return err
 		}
@@ -441,9 +442,3 @@ func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid 
 		}
 	}
 }
-
-// closer is a function that implements io.Closer.
-type closer func() error
-
-// Close implements io.Closer.
-func (c closer) Close() error { return c() }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -47,20 +48,20 @@ never existed; 1 it has ended, unless --follow saw it end.`,
   pwos recv 7 --wait 5s
   pwos recv -f 7 | jq .payload
   pwos recv operator`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if f.follow {
 				return a.recvFollow(cmd.Context(), in)
 			}
-			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
+			return a.recv(cmd.Context(), in, f.wait+cli.UsualTimeout)
 		},
 	}
-	memberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: all that wait)")
-	memberFlag(cmd, &f.in, "intent", "intent", "only messages with this intent")
+	cli.MemberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: all that wait)")
+	cli.MemberFlag(cmd, &f.in, "intent", "intent", "only messages with this intent")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they arrive, until interrupted or until the process ends")
 	return cmd
@@ -92,19 +93,19 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 
 // recv receives once and prints the messages.
 func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration) error {
-	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
 		messages, err := receive(ctx, c, in)
 		if err != nil {
 			return err
 		}
-		_, err = mailFeed(a).messages(messages)
+		_, err = printMail(mailFeed(a), messages)
 		return err
 	})
 }
 
 // receive receives messages from a mailbox.
 func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
-	data, err := invoke(ctx, c, schema.IPCReceive.Type, in)
+	data, err := cli.Invoke(ctx, c, schema.IPCReceive.Type, in)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +114,12 @@ func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]
 	return messages, nil
 }
 
-func mailFeed(a *app) *feed {
-	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
+func mailFeed(a *app) *cli.Feed {
+	return cli.NewFeed(a.App, cli.Col("id", 5), cli.Col("from", 5), cli.Col("priority", 8), cli.Col("intent", 12), cli.Col("payload", 0))
 }
 
-// messages prints messages and returns the ids of those that it printed.
-func (f *feed) messages(list []schema.Value) (written []int64, err error) {
+// printMail prints messages and returns the ids of those that it printed.
+func printMail(f *cli.Feed, list []schema.Value) (written []int64, err error) {
 	for _, raw := range list {
 		m, err := view.AnswerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
 		if err != nil {
@@ -128,7 +129,7 @@ func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 		if m.SenderKernel != "" {
 			from = view.At(m.SenderPID, m.SenderKernel)
 		}
-		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), from, m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
+		err = f.Write(raw, strconv.FormatInt(m.MsgID, 10), from, m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
 		if err != nil {
 			return written, err
 		}
@@ -146,7 +147,7 @@ const noMessage = 1<<53 - 1
 func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	keep := true
 	in.Ack = &keep
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		// This fails before the first receive if the process may not acknowledge: otherwise it would receive the same messages
 		// again and again.
 		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
@@ -158,12 +159,12 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 			var printed []int64
 			var unprinted error
 			if err == nil {
-				printed, unprinted = out.messages(messages)
+				printed, unprinted = printMail(out, messages)
 			}
 			if len(printed) > 0 {
 				err = acknowledge(ctx, c, in, printed)
 			}
-			if kernelCode(err) == 410 {
+			if cli.KernelCode(err) == 410 {
 				err = nil // the process has ended, so no further message arrives
 				ended = true
 			}
@@ -176,16 +177,16 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 
 // acknowledge acknowledges messages, even if ctx has ended.
 func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
-	_, err := invoke(ctx, c, schema.IPCAck.Type, &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
+	_, err := cli.Invoke(ctx, c, schema.IPCAck.Type, &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
 	return err
 }
 
 // sendFlags are the flags of `pwos send`.
 type sendFlags struct {
 	in      schema.SendMsgInput
-	payload payload
+	payload cli.Payload
 }
 
 func newSend(a *app) *cobra.Command {
@@ -201,7 +202,7 @@ PID@KERNEL is a process of another kernel of the cluster, and operator@KERNEL th
 kernel's operator. If that kernel cannot be reached the message is QUEUED: this kernel
 delivers it once it can, or drops it when it expires.
 
-` + payloadHelp + `
+` + cli.PayloadHelp + `
 
 Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or governance,
 4 no such mailbox, 5 the mailbox is full.`,
@@ -210,14 +211,14 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
   date | pwos send 7 - --as 3
   pwos send operator done --as 3
   pwos send 12@beta hello`,
-		Args: arguments(cobra.RangeArgs(1, 2)),
+		Args: cli.Arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &f.in
 			var err error
 			if in.ReceiverPID, in.ReceiverKernel, err = addressOf(args[0]); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				if args[0] == operatorName && (in.PID == nil || *in.PID == 0) {
 					if err := notOperator(ctx, c); err != nil {
 						return err
@@ -225,7 +226,7 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 				}
 				in.Payload = schema.Value("null")
 				if len(args) == 2 {
-					if in.Payload, err = a.value(ctx, cmd, f.payload, args[1]); err != nil {
+					if in.Payload, err = a.Value(ctx, cmd, f.payload, args[1]); err != nil {
 						return err
 					}
 				}
@@ -233,11 +234,11 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 			})
 		},
 	}
-	memberFlag(cmd, &f.in, "intent", "intent", "topic of the message: receivers can select by it, policies can deny by it")
-	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
-	memberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
-	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
-	f.payload.add(cmd)
+	cli.MemberFlag(cmd, &f.in, "intent", "intent", "topic of the message: receivers can select by it, policies can deny by it")
+	cli.MemberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
+	cli.MemberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
+	cli.MemberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
+	f.payload.Add(cmd)
 	return cmd
 }
 
@@ -245,8 +246,8 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 // operator may query PID 0, so the kernel's answer tells whether the caller is the operator.
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
-	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
-	switch kernelCode(err) {
+	_, err := cli.Invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
+	switch cli.KernelCode(err) {
 	case 403:
 		return nil
 	case 404:
@@ -260,11 +261,11 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 	const typ = "Syscall.SendMsg"
 	payload := in.Payload
 	in.Payload = nil
-	whole, err := withRaw(in, "payload", payload)
+	whole, err := cli.WithRaw(in, "payload", payload)
 	if err != nil {
 		return err
 	}
-	data, err := invoke(ctx, c, typ, whole)
+	data, err := cli.Invoke(ctx, c, typ, whole)
 	if err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 	if err != nil {
 		return err
 	}
-	if err := a.printValue(data); err != nil {
+	if err := a.PrintValue(data); err != nil {
 		return err
 	}
 	switch out.Status {

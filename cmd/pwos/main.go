@@ -37,7 +37,7 @@ func start(name string, args []string) int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	root := newRoot(a)
 	root.SetArgs(args)
-	return a.report(root.ExecuteContext(ctx), ctx.Err() != nil)
+	return a.Report(root.ExecuteContext(ctx), ctx.Err() != nil)
 }
 
 // cutMode removes --mode from args if it precedes the first operand; flags after a verb belong to the verb, or to a

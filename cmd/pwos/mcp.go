@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -19,7 +20,7 @@ import (
 )
 
 func newMCP(a *app) *cobra.Command {
-	return group("mcp", "connect hosts and servers of the Model Context Protocol",
+	return cli.Group("mcp", "connect hosts and servers of the Model Context Protocol",
 		`mcp connects hosts of the Model Context Protocol, such as Claude Code, Codex and
 VS Code, to the kernel, which checks and records their calls. It also
 runs MCP servers in a sandbox, and offers their tools as syscalls.`,
@@ -159,9 +160,9 @@ func newMCPLs(a *app) *cobra.Command {
 answers, how many of its tools are accepted, how many changes wait for "pwos mcp accept",
 and what it runs.`,
 		Example: `  pwos mcp ls`,
-		Args:    arguments(cobra.NoArgs),
+		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, a.listServers)
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, a.listServers)
 		},
 	}
 }
@@ -178,14 +179,14 @@ func (a *app) listServers(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	if a.wantsJSON() || len(rows) == 0 {
-		return printEach(a, rows)
+	if a.WantsJSON() || len(rows) == 0 {
+		return cli.PrintEach(a.App, rows)
 	}
 	data, err := schema.Marshal(rows)
 	if err != nil {
 		return err
 	}
-	return a.print(view.TableOf(data).Text())
+	return a.Print(view.TableOf(data).Text())
 }
 
 // lookTime is the time limit of `pwos mcp ls` for each server.
@@ -238,8 +239,8 @@ func newMCPDiff(a *app) *cobra.Command {
 accepted: tools that are new, changed, removed, or not acceptable, with the
 accepted and the offered form. It prints nothing if nothing differs.`,
 		Example: `  pwos mcp diff fs`,
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
+		RunE: a.Asking(func(ctx context.Context, c *client.Client, args []string) error {
 			e, err := entryNamed(ctx, c, args[0])
 			if err != nil {
 				return err
@@ -266,8 +267,8 @@ what it accepted, in the form of "pwos mcp diff". Tools that the server no longe
 are removed.`,
 		Example: `  pwos mcp accept fs
   pwos mcp accept fs read_file`,
-		Args: arguments(cobra.MinimumNArgs(1)),
-		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
+		RunE: a.Asking(func(ctx context.Context, c *client.Client, args []string) error {
 			var only []string
 			if len(args) > 1 {
 				only = args[1:]
@@ -288,8 +289,8 @@ func newMCPRm(a *app) *cobra.Command {
 		Long: `rm ends the agent of an MCP server, with all that it started, and removes its tools and its
 login.`,
 		Example: `  pwos mcp rm fs`,
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
+		RunE: a.Asking(func(ctx context.Context, c *client.Client, args []string) error {
 			e, err := entryNamed(ctx, c, args[0])
 			if err != nil {
 				return err
@@ -323,8 +324,8 @@ func (a *app) printChanges(changes []upstream.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if a.wantsJSON() {
-		return printEach(a, changes)
+	if a.WantsJSON() {
+		return cli.PrintEach(a.App, changes)
 	}
 	var b strings.Builder
 	for _, ch := range changes {
@@ -343,7 +344,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 			}
 		}
 	}
-	return a.print(b.String())
+	return a.Print(b.String())
 }
 
 // lines returns a tool's description, one member a line; nil for no tool.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -65,13 +66,13 @@ server's messages are in "pwos logs".`,
 		Example: `  pwos mcp add fs --dir ~/project -- mcp-server-filesystem .
   pwos mcp add github --env GITHUB_TOKEN=vault/github --host api.github.com -- github-mcp-server stdio
   pwos mcp add docs --url https://mcp.example.com/mcp --bearer vault/docs`,
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.server(cmd, args[0], args[1:])
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
-			return a.withKernel(cmd.Context(), time.Minute, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), time.Minute, func(ctx context.Context, c *client.Client) error {
 				changes, err := a.addServer(ctx, c, s)
 				if err != nil {
 					return err
@@ -107,7 +108,7 @@ func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) 
 		return nil, err
 	}
 	if f.dir != "" {
-		state, err := stateDir()
+		state, err := cli.StateDir()
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +209,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	}
 	changes, err := a.acceptTools(ctx, c, s.name, nil)
 	if err != nil {
-		a.say("the MCP server %s is added, and has no tools yet: %s takes them once it runs", s.name, upstream.Command("accept", s.name))
+		a.Say("the MCP server %s is added, and has no tools yet: %s takes them once it runs", s.name, upstream.Command("accept", s.name))
 	}
 	return changes, err
 }
@@ -270,7 +271,7 @@ and headers other than Authorization. Name secrets by their key, as in
 A server that does not start stays added; "pwos mcp accept" accepts its tools once it
 does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 		Example: `  pwos mcp import .mcp.json`,
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {
@@ -278,9 +279,9 @@ does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 			}
 			servers, err := importOf(text)
 			if err != nil {
-				return usage(cmd, fmt.Errorf("%s: %w", args[0], err))
+				return cli.Usage(cmd, fmt.Errorf("%s: %w", args[0], err))
 			}
-			return a.withKernel(cmd.Context(), time.Duration(1+len(servers))*time.Minute, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), time.Duration(1+len(servers))*time.Minute, func(ctx context.Context, c *client.Client) error {
 				var failed error
 				for _, s := range servers {
 					if _, err := a.addServer(ctx, c, s); err != nil {

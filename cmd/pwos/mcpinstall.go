@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -67,13 +68,13 @@ The file is ~/.claude.json, ~/.codex/config.toml, or the user's mcp.json of VS C
 the host afterwards.`,
 		Example: `  pwos mcp install claude --allow 'Memory.*' --dry-run
   pwos mcp install codex --as coder`,
-		Args: arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		Args: cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.as == "" {
 				f.as = args[0]
 			}
 			if !isServerName(f.name) {
-				return usage(cmd, fmt.Errorf("--name %q: a server name has only letters, digits, - and _", f.name))
+				return cli.Usage(cmd, fmt.Errorf("--name %q: a server name has only letters, digits, - and _", f.name))
 			}
 			entry, err := a.mcpEntry(&f)
 			if err != nil {
@@ -103,7 +104,7 @@ func newMCPUninstall(a *app) *cobra.Command {
 		Long: `uninstall removes what "pwos mcp install" wrote from the configuration of an agent
 host. The process and its data stay: see "pwos ps", "pwos kill".`,
 		Example: `  pwos mcp uninstall claude`,
-		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
 				return mcpHosts()[args[0]].uninstall(text, f.name)
@@ -130,14 +131,14 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 		return err
 	}
 	if change.Empty() {
-		a.say("nothing to change in %s", path)
+		a.Say("nothing to change in %s", path)
 		return nil
 	}
-	if err := a.print(change.Diff()); err != nil {
+	if err := a.Print(change.Diff()); err != nil {
 		return err
 	}
 	if f.dryRun {
-		a.say("not written, because of --dry-run")
+		a.Say("not written, because of --dry-run")
 		return nil
 	}
 	backup, err := change.Apply(time.Now())
@@ -145,7 +146,7 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 		return err
 	}
 	if backup != "" {
-		a.say("the old %s is kept in %s", path, backup)
+		a.Say("the old %s is kept in %s", path, backup)
 	}
 	return nil
 }
@@ -175,14 +176,14 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
 // kernelEnv returns the variables that select this command's kernel, for programs with a reduced environment. Otherwise
 // these would connect to another kernel, or start one.
 func (a *app) kernelEnv() ([][2]string, error) {
-	options, err := a.options()
+	options, err := a.Options()
 	if err != nil {
 		return nil, err
 	}
 	if options.RuntimeDir == "" {
 		options.RuntimeDir = client.RuntimeDir()
 	}
-	state, err := stateDir()
+	state, err := cli.StateDir()
 	if err != nil {
 		return nil, err
 	}

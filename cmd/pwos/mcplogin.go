@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/schema"
@@ -53,12 +54,12 @@ http://127.0.0.1/callback on any port.`,
 		Example: `  pwos mcp login docs
   pwos mcp login docs --scope read --scope write
   pwos mcp login docs --client-id 4f2a --client-secret vault/docs-client`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.clientSecret != "" && (f.clientID == "" || !strings.HasPrefix(f.clientSecret, "vault/")) {
-				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and needs --client-id"))
+				return cli.Usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and needs --client-id"))
 			}
-			return a.withKernel(cmd.Context(), loginTime, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), loginTime, func(ctx context.Context, c *client.Client) error {
 				return a.logIn(ctx, c, args[0], &f)
 			})
 		},
@@ -115,7 +116,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if _, err := client.Call(ctx, c, schema.MemorySet, &schema.MemorySetInput{Key: key, Value: value}); err != nil {
 		return err
 	}
-	a.say("logged in at %s", name)
+	a.Say("logged in at %s", name)
 	if len(e.tools) > 0 {
 		_, err = e.offer(ctx, c) // makes the server start again
 		return err
@@ -131,14 +132,14 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 func (e *addedServer) address() (*url.URL, error) {
 	const flag = 4 // index of --url in an agent's command; see serverOf
 	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
-		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s was not added with %s, or its agent has ended: there is nowhere to log in", e.name, quote.Command("pwos", "mcp", "add", e.name, "--url")))
+		return nil, cli.Misuse("pwos mcp login", fmt.Errorf("the MCP server %s was not added with %s, or its agent has ended: there is nowhere to log in", e.name, quote.Command("pwos", "mcp", "add", e.name, "--url")))
 	}
 	at, err := url.Parse(e.agent.Command[flag+1])
 	switch {
 	case err != nil || at.Scheme == upstreamScheme:
-		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s is behind an upstream: the configuration holds its credential", e.name))
+		return nil, cli.Misuse("pwos mcp login", fmt.Errorf("the MCP server %s is behind an upstream: the configuration holds its credential", e.name))
 	case len(e.agent.Command) > flag+2:
-		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s has a bearer token, %s: seal another one, and store it there", e.name, e.agent.Command[len(e.agent.Command)-1]))
+		return nil, cli.Misuse("pwos mcp login", fmt.Errorf("the MCP server %s has a bearer token, %s: seal another one, and store it there", e.name, e.agent.Command[len(e.agent.Command)-1]))
 	}
 	return at, nil
 }
@@ -162,8 +163,8 @@ func openSecret(ctx context.Context, c *client.Client, key string) (string, erro
 
 // browse prints an address, and opens it in a browser if stdin and stdout are a terminal.
 func (a *app) browse(address string) error {
-	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", view.Escaped(address))
-	if !a.stdinTerminal() || !a.stdoutTerminal() {
+	fmt.Fprintf(a.Stderr, "pwos: log in here:\n\n%s\n\n", view.Escaped(address))
+	if !a.StdinTerminal() || !a.StdoutTerminal() {
 		return nil
 	}
 	opener := "xdg-open"
@@ -173,7 +174,7 @@ func (a *app) browse(address string) error {
 	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), address)
 	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it survives this program and this terminal
 	if err := browser.Start(); err != nil {
-		a.say("no browser was opened: %v", err)
+		a.Say("no browser was opened: %v", err)
 		return nil
 	}
 	return browser.Process.Release()

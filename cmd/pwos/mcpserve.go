@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/mcp"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
@@ -30,10 +31,10 @@ func newMCPBridge(a *app) *cobra.Command {
 		Long: `The agent of an MCP server runs bridge: see "pwos mcp add". It provides the tools
 of the server to the kernel.`,
 		Example: `  pwos mcp bridge fs -- mcp-server-filesystem .`,
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (address == "") == (len(args) == 1) {
-				return usage(cmd, errors.New("give the COMMAND of a server or its --url"))
+				return cli.Usage(cmd, errors.New("give the COMMAND of a server or its --url"))
 			}
 			return a.mcpBridge(cmd.Context(), args[0], address, args[1:])
 		},
@@ -44,14 +45,14 @@ of the server to the kernel.`,
 }
 
 func (a *app) mcpBridge(ctx context.Context, name, address string, command []string) (err error) {
-	c, err := a.dialWith(ctx, dialing{running: true, events: true})
+	c, err := a.DialWith(ctx, cli.Dialing{Running: true, Events: true})
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, c)
-	o := &upstream.Options{Name: name, Kernel: c, Note: a.say, Version: version.Build()}
+	defer cli.CloseInto(&err, c)
+	o := &upstream.Options{Name: name, Kernel: c, Note: a.Say, Version: version.Build()}
 	if address == "" {
-		o.Executable, o.Start = command[0], upstream.Program(command, a.stderr)
+		o.Executable, o.Start = command[0], upstream.Program(command, a.Stderr)
 	} else {
 		endpoint, err := endpointOf(address)
 		if err != nil {
@@ -121,30 +122,30 @@ start, and not at all with --no-spawn. In an agent, serve acts as that agent, wh
 says.`,
 		Example: `  pwos mcp serve --as claude --allow 'Memory.*'
   pwos mcp serve --as web --http 127.0.0.1:7433`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			certificate, err := f.certificate()
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if f.address == "" {
 				for _, name := range []string{"tls-cert", "token-file", "allow-host", "allow-origin"} {
 					if cmd.Flags().Changed(name) {
-						return usage(cmd, fmt.Errorf("--%s needs --http", name))
+						return cli.Usage(cmd, fmt.Errorf("--%s needs --http", name))
 					}
 				}
 				return a.mcpServe(cmd.Context(), &f, func(ctx context.Context, b *mcp.Bridge) error {
-					return b.ServeLines(ctx, a.stdin, a.stdout)
+					return b.ServeLines(ctx, a.Stdin, a.Stdout)
 				})
 			}
 			for _, origin := range f.origins {
 				if err := mcp.CheckOrigin(origin); err != nil {
-					return usage(cmd, fmt.Errorf("--allow-origin: %w", err))
+					return cli.Usage(cmd, fmt.Errorf("--allow-origin: %w", err))
 				}
 			}
 			listener, err := f.listen("--http")
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			defer func() { _ = listener.Close() }() // the server closes it
 			return a.mcpServeHTTP(cmd.Context(), &f, listener, certificate)
@@ -164,16 +165,16 @@ says.`,
 
 // mcpServe calls serve with a bridge to the kernel.
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
-	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
+	redial := func(ctx context.Context) (*client.Client, error) { return a.DialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version.Build(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.Dial, Redial: redial, Patience: cmp.Or(a.Timeout, cli.UsualTimeout), Note: a.Say, TrustHost: f.trustHost, Version: version.Build(),
 	}))
 }
 
 func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.Listener, certificate *tls.Certificate) error {
 	file := f.tokenFile
 	if file == "" {
-		options, err := a.options()
+		options, err := a.Options()
 		if err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.L
 					if f.cert != "" {
 						scheme = "https"
 					}
-					a.say("serving at %s://%s/mcp; clients need the token in %s", scheme, listener.Addr(), file)
+					a.Say("serving at %s://%s/mcp; clients need the token in %s", scheme, listener.Addr(), file)
 				}
 				return token, err
 			},

@@ -6,12 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newMem(a *app) *cobra.Command {
-	return group("mem", "read and write the kernel's key-value memory",
+	return cli.Group("mem", "read and write the kernel's key-value memory",
 		`mem is about the kernel's memory: JSON values under keys such as notes/1. Each origin
 has its own keys. The kernel makes the values under proc/; vault/ takes only sealed
 values. A leading slash makes no difference.`,
@@ -39,24 +40,21 @@ Exit status: 3 denied, 4 no such key.`,
   pwos mem get notes/1 --raw > note.txt
   pwos mem get proc/7/status
   pwos mem get notes/1 --as 7`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Key = args[0]
-			return a.show(cmd.Context(), schema.MemoryGet.Type, in, func(data schema.Value) error {
+			return a.Show(cmd.Context(), schema.MemoryGet.Type, in, func(data schema.Value) error {
 				if text, ok := view.Text(data); ok && raw {
-					return a.printText(text)
+					return a.PrintText(text)
 				}
-				return a.printValue(data)
+				return a.PrintValue(data)
 			})
 		},
 	}
-	memberFlag(cmd, in, "pid", "as", asHelp)
+	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is")
 	return cmd
 }
-
-// printText prints text as a line, unchanged.
-func (a *app) printText(text string) error { return a.print(text + "\n") }
 
 func newMemLs(a *app) *cobra.Command {
 	var in schema.MemoryListInput
@@ -74,7 +72,7 @@ listed. Keys under proc/ are listed only if PREFIX begins with that.`,
   pwos mem ls notes/ --limit 10
   pwos mem ls proc/
   pwos mem ls --raw | grep -c '^/notes/'`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				in.Prefix = &args[0]
@@ -82,18 +80,18 @@ listed. Keys under proc/ are listed only if PREFIX begins with that.`,
 			return a.memLs(cmd.Context(), in, raw)
 		},
 	}
-	memberFlag(cmd, &in, "pid", "as", asHelp)
-	cmd.Flags().Var(number(&in.Limit, 1), "limit", "most keys to list (default: all)")
+	cli.MemberFlag(cmd, &in, "pid", "as", asHelp)
+	cmd.Flags().Var(cli.Number(&in.Limit, 1), "limit", "most keys to list (default: all)")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print keys as they are")
 	return cmd
 }
 
 // memLs prints the keys page by page, at most in.Limit of them.
 func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		return pages(in.Limit, func(limit int64) (int, bool, error) {
+	return a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+		return cli.Pages(in.Limit, func(limit int64) (int, bool, error) {
 			in.Limit = &limit
-			out, err := invokeAs(ctx, c, schema.MemoryList, &in)
+			out, err := cli.InvokeAs(ctx, c, schema.MemoryList, &in)
 			if err != nil {
 				return 0, false, err
 			}
@@ -111,16 +109,16 @@ func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) er
 func (a *app) printKey(key string, raw bool) error {
 	switch {
 	case raw:
-		return a.printText(key)
-	case a.wantsJSON():
-		return a.printLine(schema.AppendString(nil, key))
+		return a.PrintText(key)
+	case a.WantsJSON():
+		return a.PrintLine(schema.AppendString(nil, key))
 	}
-	return a.printText(view.Escaped(key))
+	return a.PrintText(view.Escaped(key))
 }
 
 func newMemRm(a *app) *cobra.Command {
 	in := new(schema.MemoryDeleteInput)
-	cmd := a.oneCall(&cobra.Command{
+	cmd := a.OneCall(&cobra.Command{
 		Use:   "rm KEY",
 		Short: "remove a key with its value",
 		Long: `rm removes a key with its value.
@@ -129,47 +127,47 @@ Exit status: 3 denied, or the key is read-only, 4 no such key.`,
 		Example: `  pwos mem rm notes/1
   pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
 	}, schema.MemoryDelete.Type, in, "key")
-	memberFlag(cmd, in, "pid", "as", asHelp)
+	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
 	return cmd
 }
 
 func newMemSet(a *app) *cobra.Command {
 	in := new(schema.MemorySetInput)
-	var p payload
+	var p cli.Payload
 	cmd := &cobra.Command{
 		Use:   "set KEY VALUE|-",
 		Short: "store a value under a key",
 		Long: `set stores a value under a key, in place of the one before. When it returns, the value
 is on disk.
 
-` + payloadHelp + `
+` + cli.PayloadHelp + `
 
 Exit status: 3 denied, or the key is read-only.`,
 		Example: `  pwos mem set notes/1 'remember the milk'
   pwos mem set settings '{"depth": 3}'
   pwos mem set version 1.10 --string
   pwos mem set page - < page.html`,
-		Args: arguments(cobra.ExactArgs(2)),
+		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				value, err := a.value(ctx, cmd, p, args[1])
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+				value, err := a.Value(ctx, cmd, p, args[1])
 				if err != nil {
 					return err
 				}
 				in.Key = args[0]
-				whole, err := withRaw(in, "value", value)
+				whole, err := cli.WithRaw(in, "value", value)
 				if err != nil {
 					return err
 				}
-				data, err := invoke(ctx, c, schema.MemorySet.Type, whole)
+				data, err := cli.Invoke(ctx, c, schema.MemorySet.Type, whole)
 				if err != nil {
 					return err
 				}
-				return a.printValue(data)
+				return a.PrintValue(data)
 			})
 		},
 	}
-	memberFlag(cmd, in, "pid", "as", asHelp)
-	p.add(cmd)
+	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
+	p.Add(cmd)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/export/metrics"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/view"
@@ -33,18 +34,18 @@ It serves this machine alone, unless --tls-cert, --tls-key and --token-file are 
 token file is made if it is missing; Prometheus sends its content as a bearer token.`,
 		Example: `  pwos metrics --listen 127.0.0.1:9464
   pwos metrics --listen :9464 --tls-cert cert.pem --tls-key key.pem --token-file token`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.address == "" {
-				return usage(cmd, errors.New("--listen ADDR is missing, such as --listen 127.0.0.1:9464"))
+				return cli.Usage(cmd, errors.New("--listen ADDR is missing, such as --listen 127.0.0.1:9464"))
 			}
 			certificate, err := f.certificate()
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			listener, err := f.listen("--listen")
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			defer func() { _ = listener.Close() }() // the server closes it
 			token := ""
@@ -54,7 +55,7 @@ token file is made if it is missing; Prometheus sends its content as a bearer to
 					return err
 				}
 			case !listener.Addr().(*net.TCPAddr).IP.IsLoopback():
-				return usage(cmd, fmt.Errorf("--listen %s is open to other machines: give --token-file too", f.address))
+				return cli.Usage(cmd, fmt.Errorf("--listen %s is open to other machines: give --token-file too", f.address))
 			}
 			return a.metrics(cmd.Context(), listener, certificate, token)
 		},
@@ -67,19 +68,19 @@ token file is made if it is missing; Prometheus sends its content as a bearer to
 
 // metrics serves until ctx ends or the terminal hangs up.
 func (a *app) metrics(ctx context.Context, listener net.Listener, certificate *tls.Certificate, token string) (err error) {
-	ctx, stop := untilHangup(ctx)
+	ctx, stop := cli.UntilHangup(ctx)
 	defer stop()
 	server := metrics.NewServer(metrics.Options{
-		Dial: a.dialRunning, Version: version.Build(), Token: token,
+		Dial: a.DialRunning, Version: version.Build(), Token: token,
 		Trouble: func(err error) {
 			if err != nil {
-				a.say("the kernel does not answer: %v", err)
+				a.Say("the kernel does not answer: %v", err)
 			} else {
-				a.say("the kernel answers again")
+				a.Say("the kernel answers again")
 			}
 		},
 	})
-	defer closeInto(&err, server)
+	defer cli.CloseInto(&err, server)
 	scheme := "http"
 	if certificate != nil {
 		scheme = "https"
@@ -88,7 +89,7 @@ func (a *app) metrics(ctx context.Context, listener net.Listener, certificate *t
 	at := fmt.Sprintf("%s://%s/metrics", scheme, listener.Addr())
 	t := new(view.Table)
 	t.Row("serving", at)
-	if err := a.printEither(view.Object(nil).Text("url", at).Close(), t); err != nil {
+	if err := a.PrintEither(view.Object(nil).Text("url", at).Close(), t); err != nil {
 		return err
 	}
 	web := &http.Server{

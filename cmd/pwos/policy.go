@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/journal"
@@ -26,7 +27,7 @@ import (
 )
 
 func newPolicy(a *app) *cobra.Command {
-	return group("policy", "manage the rules about the arguments of agents' calls",
+	return cli.Group("policy", "manage the rules about the arguments of agents' calls",
 		`policy is about the rules that narrow what agents may do: which keys, hosts, paths and
 amounts. They are written in Cedar, in policy.cedar and policy.d/*.cedar beside the
 configuration of the kernel. Without these files there is no policy.`,
@@ -50,10 +51,10 @@ agent, its syscall, and the arguments that the rule looks at. With --write it ch
 files, and makes the running kernel read them again.`,
 		Example: `  pwos policy allow --from 1204
   pwos policy allow --from 1204 --write`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == 0 {
-				return usage(cmd, errors.New("--from is required: give the number of the call's entry, as pwos audit log shows it"))
+				return cli.Usage(cmd, errors.New("--from is required: give the number of the call's entry, as pwos audit log shows it"))
 			}
 			return a.policyAllow(cmd.Context(), from, write)
 		},
@@ -73,7 +74,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 	if err != nil {
 		return err
 	}
-	dir, err := journalDir()
+	dir, err := cli.JournalDir()
 	if err != nil {
 		return err
 	}
@@ -88,11 +89,11 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 		return err
 	}
 	if len(rules) == 0 {
-		a.say("no rule refuses this call")
+		a.Say("no rule refuses this call")
 		return nil
 	}
 	for _, r := range rules {
-		if err := a.printLine([]byte(fmt.Sprintf("%s: rule %q", r.At(), r.ID))); err != nil {
+		if err := a.PrintLine([]byte(fmt.Sprintf("%s: rule %q", r.At(), r.ID))); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 			if slices.Contains(before, line) || !strings.HasPrefix(line, "unless") {
 				continue
 			}
-			if err := a.printLine([]byte("+ " + line)); err != nil {
+			if err := a.PrintLine([]byte("+ " + line)); err != nil {
 				return err
 			}
 		}
@@ -115,7 +116,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 			if err := replaceFile(filepath.Join(filepath.Dir(config), filepath.FromSlash(f.Name)), f.Text); err != nil {
 				return err
 			}
-			a.say("%s was changed", f.Name)
+			a.Say("%s was changed", f.Name)
 			written = true
 		}
 	}
@@ -127,11 +128,11 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 
 // reloadPolicy makes the kernel reload its policy files; if none runs, it only prints that.
 func (a *app) reloadPolicy(ctx context.Context) error {
-	ctx, cancel := a.bound(ctx, usualTimeout)
+	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
 	defer cancel()
-	c, err := a.dialRunning(ctx)
+	c, err := a.DialRunning(ctx)
 	if errors.Is(err, fault.DaemonNotRunning) {
-		a.say("no kernel runs: the next one begins with the changed files")
+		a.Say("no kernel runs: the next one begins with the changed files")
 		return nil
 	}
 	if err != nil {
@@ -209,12 +210,12 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 		files, err = policy.Read(client.ConfigFile())
 	}
 	if err != nil {
-		return nil, misuse("pwos policy check", err)
+		return nil, cli.Misuse("pwos policy check", err)
 	}
 	set, problems := policy.Compile(files)
 	wrong := 0
 	for _, p := range problems {
-		if _, err := fmt.Fprintln(a.stderr, p); err != nil {
+		if _, err := fmt.Fprintln(a.Stderr, p); err != nil {
 			return nil, fmt.Errorf("write output: %w", err)
 		}
 		if !p.Warning {
@@ -223,20 +224,20 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 	}
 	switch {
 	case wrong > 0:
-		a.say("the policy is not valid")
-		return nil, exitStatus(fault.ExitUsage)
+		a.Say("the policy is not valid")
+		return nil, cli.ExitStatus(fault.ExitUsage)
 	case len(files) == 0:
-		a.say("there is no policy: neither policy.cedar nor policy.d/*.cedar exists")
+		a.Say("there is no policy: neither policy.cedar nor policy.d/*.cedar exists")
 		return nil, nil
 	case set == nil:
 		return nil, errors.New("check policy: valid files compiled to no rules")
 	}
-	a.say("%d rules in %d files are valid", len(set.Rules), len(files))
+	a.Say("%d rules in %d files are valid", len(set.Rules), len(files))
 	return set, nil
 }
 
 func newPolicyReload(a *app) *cobra.Command {
-	return a.oneCall(&cobra.Command{
+	return a.OneCall(&cobra.Command{
 		Use:   "reload",
 		Short: "make the kernel read the rules again",
 		Long: `reload makes the running kernel read its policy files again. It loads all of them,
@@ -253,11 +254,11 @@ func newPolicyShow(a *app) *cobra.Command {
 files, and the number of calls that each has decided since it was loaded.`,
 		Example: `  pwos policy show
   pwos policy show --json | jq .hash`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.show(cmd.Context(), schema.PolicyShow.Type, &schema.PolicyShowInput{}, func(data schema.Value) error {
-				if a.wantsJSON() {
-					return a.printLine(data)
+			return a.Show(cmd.Context(), schema.PolicyShow.Type, &schema.PolicyShowInput{}, func(data schema.Value) error {
+				if a.WantsJSON() {
+					return a.PrintLine(data)
 				}
 				shown, err := schema.PolicyShow.Decode(data)
 				if err != nil {
@@ -273,22 +274,22 @@ files, and the number of calls that each has decided since it was loaded.`,
 func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 	switch {
 	case shown.Invalid != "":
-		a.say("all calls of agents are refused, since the policy is not valid: %s", shown.Invalid)
+		a.Say("all calls of agents are refused, since the policy is not valid: %s", shown.Invalid)
 		return nil
 	case shown.Hash == "":
-		a.say("there is no policy: tokens alone decide")
+		a.Say("there is no policy: tokens alone decide")
 		return nil
 	}
-	a.say("policy %s", shown.Hash)
+	a.Say("policy %s", shown.Hash)
 	t := new(view.Table)
 	t.Header("rule", "at", "asks", "decided")
 	for _, r := range shown.Rules {
 		t.Row(view.Escaped(r.ID), view.Escaped(r.At), r.Ask, strconv.FormatInt(r.Decided, 10))
 	}
 	if shown.More > 0 {
-		a.say("%d more rules are not shown", shown.More)
+		a.Say("%d more rules are not shown", shown.More)
 	}
-	return a.printTable(t)
+	return a.PrintTable(t)
 }
 
 func newPolicyTest(a *app) *cobra.Command {
@@ -312,7 +313,7 @@ Exit status: 0 done, 2 the rules cannot be loaded.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, after, err := sinceOf(since, time.Now())
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			set, err := a.policyOf(args)
 			if err != nil {
@@ -345,7 +346,7 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	if err != nil {
 		return err
 	}
-	dir, err := journalDir()
+	dir, err := cli.JournalDir()
 	if err != nil {
 		return err
 	}
@@ -355,31 +356,31 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	if err := errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
-	a.say("%d entries read", read)
+	a.Say("%d entries read", read)
 	if past.Withheld > 0 {
-		a.say("the journal does not have all data of %d calls: rules that look at the missing data may decide otherwise", past.Withheld)
+		a.Say("the journal does not have all data of %d calls: rules that look at the missing data may decide otherwise", past.Withheld)
 	}
-	l := a.listing("verdict", "rule", "syscall", "calls", "first")
+	l := a.Listing("verdict", "rule", "syscall", "calls", "first")
 	for _, f := range found.List() {
 		o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type).Integer("count", f.Count).Integer("first", int64(f.First))
-		err := l.add(o.Close(), string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
+		err := l.Add(o.Close(), string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
 		if err != nil {
 			return err
 		}
 	}
-	return l.end()
+	return l.End()
 }
 
 // judgePast applies the rules to the journal's entries. It shows its progress if stderr is a terminal.
 func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Past, found *policy.Findings, from uint64, after int64) (read int, err error) {
 	const step = 50_000
-	watched := term.IsTerminal(int(a.stderr.Fd()))
+	watched := term.IsTerminal(int(a.Stderr.Fd()))
 	for {
 		record, err := r.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			if watched && read >= step {
-				fmt.Fprint(a.stderr, "\r\033[K")
+				fmt.Fprint(a.Stderr, "\r\033[K")
 			}
 			return read, nil
 		case err != nil:
@@ -387,7 +388,7 @@ func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Pas
 		}
 		read++
 		if watched && read%step == 0 {
-			fmt.Fprintf(a.stderr, "\rpwos: %d entries", read)
+			fmt.Fprintf(a.Stderr, "\rpwos: %d entries", read)
 		}
 		e := policy.Entry{PID: record.PID, Tick: record.Tick, Time: record.Time, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 		change, typ, rule, err := past.Judge(&e, record.Seq >= from && record.Time >= after)

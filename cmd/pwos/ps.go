@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -17,7 +18,7 @@ import (
 
 // withBudgets adds the remaining budgets to the processes.
 func withBudgets(ctx context.Context, c *client.Client, processes []view.Process) error {
-	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
+	out, err := cli.InvokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
 	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.Forbidden) { // no budgets, or not readable
 		return nil
 	}
@@ -34,32 +35,12 @@ func withBudgets(ctx context.Context, c *client.Client, processes []view.Process
 	return nil
 }
 
-// listProcesses returns the processes by PID, or only those in a state if state is not nil.
-func listProcesses(ctx context.Context, c *client.Client, state *string) ([]view.Process, error) {
-	const typ = "Process.List"
-	data, err := invoke(ctx, c, typ, &schema.ProcessListInput{State: state})
-	if err != nil {
-		return nil, err
-	}
-	members, _ := view.Members(data)
-	list, _ := view.Elements(members["processes"])
-	processes := make([]view.Process, 0, len(list))
-	for _, raw := range list {
-		d, err := view.AnswerAs[schema.Descriptor](typ, raw)
-		if err != nil {
-			return nil, err
-		}
-		processes = append(processes, view.Process{Descriptor: d, Raw: raw})
-	}
-	return processes, nil
-}
-
 // psFlags are the flags of `pwos ps`.
 type psFlags struct {
 	state string
 	all   bool
 	wide  bool
-	at    kernelChoice
+	at    cli.KernelChoice
 }
 
 func newPs(a *app) *cobra.Command {
@@ -85,27 +66,27 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
   pwos ps --kernel beta
   pwos ps --wide
   pwos ps --state BLOCKED --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if states := []string{"CREATED", "READY", "RUNNING", "BLOCKED", view.Terminated}; f.state != "" && !slices.Contains(states, strings.ToUpper(f.state)) {
-				return usage(cmd, fmt.Errorf("--state must be one of %s, not %q", strings.Join(states, ", "), f.state))
+				return cli.Usage(cmd, fmt.Errorf("--state must be one of %s, not %q", strings.Join(states, ", "), f.state))
 			}
 			return a.ps(cmd.Context(), f)
 		},
 	}
 	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also list ended processes that the kernel still remembers, and those of the other kernels of the cluster")
-	f.at.flag(cmd)
+	f.at.Flag(cmd)
 	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "print all columns, even on a narrow terminal")
 	return cmd
 }
 
 func (a *app) ps(ctx context.Context, f psFlags) error {
-	f.at.all = f.all
+	f.at.All = f.all
 	t := new(view.Table)
 	named := false
-	err := a.atKernels(ctx, usualTimeout, f.at, func(ctx context.Context, one asked) error {
-		if named = one.kernel != ""; len(t.Rows) == 0 {
+	err := a.AtKernels(ctx, cli.UsualTimeout, f.at, func(ctx context.Context, one cli.Asked) error {
+		if named = one.Kernel != ""; len(t.Rows) == 0 {
 			header := view.ProcessHeader()
 			if named {
 				header = append([]string{"kernel"}, header...)
@@ -114,24 +95,24 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 		}
 		return a.psOf(ctx, one, f, t)
 	})
-	if len(t.Rows) == 0 && !a.wantsJSON() && err == nil {
-		a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
+	if len(t.Rows) == 0 && !a.WantsJSON() && err == nil {
+		a.Say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
 	}
 	if !f.wide {
-		t.Narrow(a.width(), "priority", "birth tick")
+		t.Narrow(a.Width(), "priority", "birth tick")
 	}
-	return errors.Join(a.print(t.Text()), err)
+	return errors.Join(a.Print(t.Text()), err)
 }
 
 // psOf adds the processes of one kernel to t, or prints them as JSON.
-func (a *app) psOf(ctx context.Context, one asked, f psFlags, t *view.Table) error {
-	c, kernel := one.Client, one.kernel
+func (a *app) psOf(ctx context.Context, one cli.Asked, f psFlags, t *view.Table) error {
+	c, kernel := one.Client, one.Kernel
 	var state *string
 	if f.state != "" {
 		wanted := strings.ToUpper(f.state)
 		state = &wanted
 	}
-	processes, err := listProcesses(ctx, c, state)
+	processes, err := cli.ListProcesses(ctx, c, state)
 	if err != nil {
 		return err
 	}
@@ -146,12 +127,12 @@ func (a *app) psOf(ctx context.Context, one asked, f psFlags, t *view.Table) err
 		if err != nil && (kernel == "" || !errors.Is(err, fault.Forbidden)) {
 			return err
 		}
-		if a.wantsJSON() {
+		if a.WantsJSON() {
 			line, err := n.Line(token)
 			if err != nil {
 				return err
 			}
-			if err := a.printLine(view.OfKernel(kernel, line)); err != nil {
+			if err := a.PrintLine(view.OfKernel(kernel, line)); err != nil {
 				return err
 			}
 			continue

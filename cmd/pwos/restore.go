@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/journal/backup"
@@ -46,14 +47,14 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 		Example: `  PWOS_STATE_DIR=~/restored pwos restore /backup/pwos-2026-11-24
   pwos restore --here
   pwos restore --here --agents`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if here == (len(args) == 1) {
-				return usage(cmd, errors.New("say what to restore: a FILE that \"pwos backup\" wrote, or --here for the state directory of this environment"))
+				return cli.Usage(cmd, errors.New("say what to restore: a FILE that \"pwos backup\" wrote, or --here for the state directory of this environment"))
 			}
 			made, err := state.Restored{}, error(nil)
 			if here {
-				made, err = offline.Restore(cmd.Context(), nil, os.Getenv, a.stderr, agents)
+				made, err = offline.Restore(cmd.Context(), nil, os.Getenv, a.Stderr, agents)
 			} else {
 				made, err = a.restore(cmd.Context(), args[0], agents)
 			}
@@ -71,9 +72,9 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 // restore creates the state directory from a backup. It writes to a temporary directory beside the final path, and then renames
 // that directory.
 func (a *app) restore(ctx context.Context, path string, agents bool) (made state.Restored, err error) {
-	ctx, cancel := a.bound(ctx, 0)
+	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
-	in := io.Reader(a.stdin)
+	in := io.Reader(a.Stdin)
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
@@ -82,7 +83,7 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 		defer f.Close() // opened for reading only
 		in = f
 	}
-	dir, err := journalDir()
+	dir, err := cli.JournalDir()
 	if err != nil {
 		return made, err
 	}
@@ -111,7 +112,7 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 		}
 		return os.Getenv(name)
 	}
-	if made, err = offline.Restore(ctx, nil, getenv, a.stderr, agents); err != nil {
+	if made, err = offline.Restore(ctx, nil, getenv, a.Stderr, agents); err != nil {
 		return made, err
 	}
 	if err := os.Rename(beside, dir); err != nil { // dir is an empty directory, or does not exist
@@ -159,5 +160,5 @@ func (a *app) printRestored(made state.Restored) error {
 	if made.Fresh {
 		t.Row("next", quote.Command("pwos", "auth", "trust", key.Fingerprint())+` where keys are asked for, then start the kernel`)
 	}
-	return a.printEither(o.Close(), t)
+	return a.PrintEither(o.Close(), t)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -30,29 +31,29 @@ Exit status: 3 denied, 4 no such entry, key or process then.`,
 		Example: `  pwos replay --until 120
   pwos replay --until 120 --get notes/1
   pwos replay --until 120 --pid 7 --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case in.UntilSeq == 0:
-				return usage(cmd, errors.New(`--until is required: give the number of an entry, as "pwos audit log" shows it`))
+				return cli.Usage(cmd, errors.New(`--until is required: give the number of an entry, as "pwos audit log" shows it`))
 			case in.Key != nil && in.PID != nil:
-				return usage(cmd, errors.New("--get and --pid exclude each other: give one of them"))
+				return cli.Usage(cmd, errors.New("--get and --pid exclude each other: give one of them"))
 			}
-			return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
 				out, data, err := reported(ctx, a, c, schema.MessageReplay, in)
 				switch {
 				case err != nil:
 					return err
 				case in.Key != nil:
-					return a.printValue(out.Value)
+					return a.PrintValue(out.Value)
 				}
-				return a.printEither(data, view.ReplayTable(out, time.UnixMilli(out.Time).Format(time.DateTime)))
+				return a.PrintEither(data, view.ReplayTable(out, time.UnixMilli(out.Time).Format(time.DateTime)))
 			})
 		},
 	}
-	memberFlag(cmd, in, "until_seq", "until", "number of the last entry to replay")
-	memberFlag(cmd, in, "key", "get", "show the value of this key then")
-	memberFlag(cmd, in, "pid", "pid", "show this process then")
+	cli.MemberFlag(cmd, in, "until_seq", "until", "number of the last entry to replay")
+	cli.MemberFlag(cmd, in, "key", "get", "show the value of this key then")
+	cli.MemberFlag(cmd, in, "pid", "pid", "show this process then")
 	return cmd
 }
 
@@ -83,35 +84,35 @@ changed since it ended.`,
   pwos undo 327
   pwos undo --files 7 --dry-run
   pwos undo --files 7`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (files.of != "") {
-				return usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
+				return cli.Usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
 			}
 			if files.of != "" {
 				files.dryRun = dryRun
 				return a.undoFiles(cmd, &files)
 			}
 			if flag := files.alone(cmd); flag != "" {
-				return usage(cmd, fmt.Errorf("--%s goes with --files", flag))
+				return cli.Usage(cmd, fmt.Errorf("--%s goes with --files", flag))
 			}
 			seq, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || seq < 1 {
-				return usage(cmd, fmt.Errorf("%q is not the number of an entry: entries count from 1; \"pwos audit log\" lists them", args[0]))
+				return cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry: entries count from 1; \"pwos audit log\" lists them", args[0]))
 			}
 			in.Seq = seq
 			if dryRun {
 				in.DryRun = &dryRun
 			}
-			return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
 				out, data, err := reported(ctx, a, c, schema.MessageUndo, in)
 				switch {
 				case err != nil:
 					return err
-				case a.wantsJSON():
-					return a.printLine(data)
+				case a.WantsJSON():
+					return a.PrintLine(data)
 				}
-				return a.printText(view.UndoText(out))
+				return a.PrintText(view.UndoText(out))
 			})
 		},
 	}
@@ -127,7 +128,7 @@ func reported[In, Out any](ctx context.Context, a *app, c *client.Client, row sc
 		return nil, nil, err
 	}
 	answer, err := c.DoReporting(ctx, schema.Message{Kind: row.Row().Kind, Type: row.Row().Type, Data: data}, func(e *schema.ProgressedEvent) {
-		a.say("%.0f of %.0f entries read", e.Progress, view.Deref(e.Total))
+		a.Say("%.0f of %.0f entries read", e.Progress, view.Deref(e.Total))
 	})
 	if err != nil {
 		return nil, nil, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/version"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -29,7 +29,7 @@ types. It needs no kernel.`,
 		Example: `  source <(pwos completion bash)
   pwos completion zsh > "${fpath[1]}/_pwos"
   pwos completion fish > ~/.config/fish/completions/pwos.fish`,
-		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		Args:      cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: []string{"bash", "fish", "powershell", "zsh"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := scripts[args[0]](cmd.Root(), cmd.OutOrStdout()); err != nil {
@@ -55,7 +55,7 @@ func newHelp() *cobra.Command {
 				if verb == nil {
 					verb, rest = cmd.Root(), args
 				}
-				return usage(verb, unknownCommand(verb, rest[0]))
+				return cli.Usage(verb, cli.UnknownCommand(verb, rest[0]))
 			}
 			verb.InitDefaultHelpFlag()
 			verb.InitDefaultVersionFlag()
@@ -109,31 +109,31 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 			switch inline := mode == "inline"; {
 			case err != nil:
 				return err
-			case a.stdinTerminal() && inline:
-				return usage(cmd, errors.New("--mode=inline serves piped input"))
-			case a.stdinTerminal():
+			case a.StdinTerminal() && inline:
+				return cli.Usage(cmd, errors.New("--mode=inline serves piped input"))
+			case a.StdinTerminal():
 				return a.home(cmd.Context())
 			}
-			if a.origin != "" {
-				return usage(cmd, errors.New("--origin needs a verb: each message of a stream names its origin in metadata.origin"))
+			if a.Origin != "" {
+				return cli.Usage(cmd, errors.New("--origin needs a verb: each message of a stream names its origin in metadata.origin"))
 			}
 			return a.stream(cmd.Context(), mode == "inline")
 		},
 	}
 	flags := cmd.PersistentFlags()
-	flags.BoolVar(&a.json, "json", false, "print JSON at a terminal too")
-	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
-	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 1m; streams: never)")
-	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel if none runs")
-	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
-	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON at a terminal too")
+	flags.StringVar(&a.RuntimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
+	flags.Var((*cli.SpanFlag)(&a.Timeout), "timeout", "give up after this long, such as 500ms or 2m (default 1m; streams: never)")
+	flags.BoolVar(&a.NoSpawn, "no-spawn", false, "do not start a kernel if none runs")
+	flags.StringVar(&a.Identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
+	flags.StringVar(&a.Origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return cli.Usage(cmd, cli.FlagError(err)) })
 	cmd.Version = version.Build()
 	cmd.SetVersionTemplate("pwos {{.Version}}\n")
-	cmd.SetIn(a.stdin)
-	cmd.SetOut(a.stdout)
-	cmd.SetErr(a.stderr)
+	cmd.SetIn(a.Stdin)
+	cmd.SetOut(a.Stdout)
+	cmd.SetErr(a.Stderr)
 	cmd.SetHelpCommand(newHelp())
 	cmd.SetHelpCommandGroupID(operate)
 	for _, subject := range verbs(a) {
@@ -181,27 +181,12 @@ func verbs(a *app) []subject {
 // noVerb returns a usage error for an unknown verb or mode.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, unknownCommand(cmd, args[0]))
+		return cli.Usage(cmd, cli.UnknownCommand(cmd, args[0]))
 	}
 	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" && mode != "inline" {
-		return usage(cmd, fmt.Errorf("--mode is client, daemon or inline, not %q", mode))
+		return cli.Usage(cmd, fmt.Errorf("--mode is client, daemon or inline, not %q", mode))
 	}
 	return nil
-}
-
-// unknownCommand returns an error that suggests the most similar subcommand, if there is one.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	like := schema.Nearest(name, func(yield func(string) bool) {
-		for _, below := range cmd.Commands() {
-			if below.IsAvailableCommand() && !yield(below.Name()) {
-				return
-			}
-		}
-	})
-	if like != "" {
-		return fmt.Errorf("unknown command %q; did you mean %q?", name, like)
-	}
-	return fmt.Errorf("unknown command %q", name)
 }
 
 func newVersion(a *app) *cobra.Command {
@@ -211,7 +196,7 @@ func newVersion(a *app) *cobra.Command {
 		Long:  "version shows which pwos this is, from what source, and what built it. It needs no kernel.",
 		Example: `  pwos version
   pwos version --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return a.version() },
 	}
 }
@@ -233,5 +218,5 @@ func (a *app) version() error {
 		t.Row("revision", revision)
 	}
 	t.Row("built with", runtime.Version()+" for "+platform)
-	return a.printEither(o.Text("go", runtime.Version()).Text("platform", platform).Close(), t)
+	return a.PrintEither(o.Text("go", runtime.Version()).Text("platform", platform).Close(), t)
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
@@ -24,5 +25,32 @@ func TestSubjects(t *testing.T) {
 	}
 	if len(verbs) < 45 || len(subjects) < 5 {
 		t.Errorf("%d verbs in %d groups", len(verbs), len(subjects))
+	}
+}
+
+func TestCutMode(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, mode, rest string }{
+		{"", "", ""},
+		{"status --json", "", "status --json"},
+		{"--mode=daemon", "daemon", ""},
+		{"--mode daemon --log-level debug", "daemon", "--log-level debug"},
+		{"--config x --mode=daemon --log-level debug", "daemon", "--config x --log-level debug"},
+		{"--mode=client status", "client", "status"},
+		{"status --mode", "", "status --mode"},
+		{"call A.B -- --mode=daemon", "", "call A.B -- --mode=daemon"},
+		{"call A.B x=--mode=daemon", "", "call A.B x=--mode=daemon"},
+		{"run prog --mode=daemon", "", "run prog --mode=daemon"},
+		{"run prog --mode daemon", "", "run prog --mode daemon"},
+		{"--json run prog --mode=daemon", "", "--json run prog --mode=daemon"},
+		{"--runtime-dir r run prog --mode=daemon", "", "--runtime-dir r run prog --mode=daemon"},
+		{"--runtime-dir=r --json --mode=daemon", "daemon", "--runtime-dir=r --json"},
+		{"--no-spawn --timeout 5s --mode=echo", "echo", "--no-spawn --timeout 5s"},
+		{"-- --mode=daemon", "", "-- --mode=daemon"},
+	} {
+		mode, rest := pwos.CutMode(strings.Fields(tt.args))
+		if mode != tt.mode || strings.Join(rest, " ") != tt.rest {
+			t.Errorf("%q: mode %q, rest %q, want %q, %q", tt.args, mode, rest, tt.mode, tt.rest)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -88,17 +89,17 @@ a directory above --snapshot-limit is not copied, and nothing is started.`,
   pwos run --tty --profile coder -- claude
   pwos run --tty -- bash
   pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options, err := a.options()
+			options, err := a.Options()
 			if err != nil {
 				return err
 			}
 			if options.RuntimeDir == "" {
 				options.RuntimeDir = client.RuntimeDir()
 			}
-			if f.tty && (!a.stdinTerminal() || !a.stdoutTerminal()) {
-				return usage(cmd, errors.New("--tty needs a terminal as stdin and stdout"))
+			if f.tty && (!a.StdinTerminal() || !a.StdoutTerminal()) {
+				return cli.Usage(cmd, errors.New("--tty needs a terminal as stdin and stdout"))
 			}
 			given, err := a.applyProfile(cmd, &f)
 			if err != nil {
@@ -106,16 +107,16 @@ a directory above --snapshot-limit is not copied, and nothing is started.`,
 			}
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if job.under(given); job.moved != nil && (placed(given) || f.copied.on) {
-				return usage(cmd, job.moved)
+				return cli.Usage(cmd, job.moved)
 			}
 			if err := a.setUp(&f, job); err != nil {
 				return err
 			}
 			if job.moved != nil {
-				a.say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
+				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))
 			}
 			return a.run(cmd.Context(), job)
@@ -202,8 +203,8 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	} else if flag := f.copied.alone(cmd); flag != "" {
 		return nil, fmt.Errorf("--%s says how --snapshot copies: give that too", flag)
 	}
-	program.Restart = textGiven(cmd, "restart", f.restart)
-	program.Channel = textGiven(cmd, "channel", f.channel)
+	program.Restart = cli.TextGiven(cmd, "restart", f.restart)
+	program.Channel = cli.TextGiven(cmd, "channel", f.channel)
 	if program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		}
 	}
 	if !f.ownDir {
-		state, err := stateDir()
+		state, err := cli.StateDir()
 		if err != nil {
 			return nil, err
 		}

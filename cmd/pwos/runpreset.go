@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -78,7 +79,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		return nil
 	}
 	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
-		return misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: use the settings in its home, or --preset none", p.own, host))
+		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
 	if f.channel == "" { // the host uses standard input and output itself
@@ -181,7 +182,7 @@ func (f *runFlags) presetHome(host string) (string, error) {
 		if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 			return "", fmt.Errorf("%q cannot be the name of a home: choose another --name, or name a directory with --home", name)
 		}
-		state, err := stateDir()
+		state, err := cli.StateDir()
 		if err != nil {
 			return "", err
 		}
@@ -207,7 +208,7 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open home: %w", err)
 	}
-	defer closeInto(&err, root)
+	defer cli.CloseInto(&err, root)
 	for name, text := range p.settings {
 		if err := root.Mkdir(filepath.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("make settings: %w", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
@@ -209,7 +210,7 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 	}
 	p, err := config.ReadProfile(policy.Profiles(client.ConfigFile()), f.profile)
 	if err != nil {
-		return nil, usage(cmd, err)
+		return nil, cli.Usage(cmd, err)
 	}
 	dir := f.dir
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -220,18 +221,18 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 		return nil, fmt.Errorf("find home directory: %w", err)
 	}
 	if placed(p) && f.ownDir {
-		return nil, usage(cmd, fmt.Errorf("the profile %s is for an existing directory: leave out --own-dir", p.Name))
+		return nil, cli.Usage(cmd, fmt.Errorf("the profile %s is for an existing directory: leave out --own-dir", p.Name))
 	}
 	for _, one := range profileFlags(p, dir, home) {
 		switch given := cmd.Flags().Lookup(one.name); {
 		case len(one.values) == 0:
 		case given.Changed:
-			a.say("--%s overrides the profile %s", one.name, p.Name)
+			a.Say("--%s overrides the profile %s", one.name, p.Name)
 		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // --learn grants everything
 		default:
 			for _, value := range one.values {
 				if err := setFlag(given, value); err != nil {
-					return nil, usage(cmd, fmt.Errorf("profile %s: %w", p.Name, err))
+					return nil, cli.Usage(cmd, fmt.Errorf("profile %s: %w", p.Name, err))
 				}
 			}
 			given.Changed = true
@@ -289,7 +290,7 @@ func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 			return fault.PolicyInvalid.New("%s", one).WithFix(`"pwos policy check" lists all faults`)
 		}
 	}
-	shown, err := invokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
+	shown, err := cli.InvokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
 	switch {
 	case err != nil:
 		return err

@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
-
-// exitStatus is an error that only sets the exit status. report prints nothing for it.
-type exitStatus int
-
-func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
 // ended returns the error of run for an agent's end; nil if the program exited with 0.
 func ended(d schema.Descriptor) error {
@@ -29,11 +24,11 @@ func ended(d schema.Descriptor) error {
 	case end.Reason == view.NotStarted:
 		return fault.ProcessNotStarted.New("%s", view.Escaped(view.Why(end)))
 	case end.Signal != nil:
-		return exitStatus(128 + *end.Signal)
+		return cli.ExitStatus(128 + *end.Signal)
 	case end.Code == nil:
-		return exitStatus(fault.ExitError)
+		return cli.ExitStatus(fault.ExitError)
 	case *end.Code != 0:
-		return exitStatus(*end.Code)
+		return cli.ExitStatus(*end.Code)
 	}
 	return nil
 }
@@ -43,13 +38,13 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descripto
 	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	n, err := countCalls(ctx, c, d.PID)
 	if err != nil {
 		return err
 	}
-	a.say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
+	a.Say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
 	return nil
 }
 
@@ -87,7 +82,7 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 		}
 		pages++
 		if t.more = more && pages == mostPages; t.more {
-			return errEnough
+			return cli.ErrEnough
 		}
 		return nil
 	})
@@ -115,7 +110,7 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	}
 	switch {
 	case j.learn.on:
-		list, err := invokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
+		list, err := cli.InvokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +133,7 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 
 // lastTick returns the last tick of a grant that is valid for a time from now.
 func lastTick(ctx context.Context, c *client.Client, ttl time.Duration) (*int64, error) {
-	clock, err := invokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
+	clock, err := cli.InvokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +177,7 @@ const defaultQuota = 200.0
 
 // resources returns the capacity of each resource.
 func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := cli.Invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return nil, err
 	}
@@ -191,16 +186,11 @@ func resources(ctx context.Context, c *client.Client) (map[string]float64, error
 	return pools, nil
 }
 
-// describe returns the descriptor of a process.
-func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descriptor, error) {
-	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
-}
-
 // run starts the agent of j. Without --detach, it returns after the agent's end.
 func (a *app) run(ctx context.Context, j *job) error {
-	ctx, stop := untilHangup(ctx)
+	ctx, stop := cli.UntilHangup(ctx)
 	defer stop()
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		end, err := a.start(ctx, c, j)
 		if j.detach {
 			return err
@@ -237,13 +227,13 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 		if t, err = newTerminal(a); err != nil {
 			return end, err
 		}
-		defer closeInto(&err, closer(t.detach))
+		defer cli.CloseInto(&err, cli.Closer(t.detach))
 		j.input.TTY = &t.name
 	case !j.detach:
-		if out, err = newAgentOutput(c.Places().Dir, a.stderr); err != nil {
+		if out, err = newAgentOutput(c.Places().Dir, a.Stderr); err != nil {
 			return end, err
 		}
-		defer closeInto(&err, closer(out.close))
+		defer cli.CloseInto(&err, cli.Closer(out.close))
 		j.input.Stderr = &out.path
 	}
 	pid, err := j.spawn(ctx, c)
@@ -252,7 +242,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	if j.copied != nil {
 		if err := a.tellCopied(ctx, c, j, pid); err != nil {
-			a.say("%v", err) // only a warning, since the agent runs
+			a.Say("%v", err) // only a warning, since the agent runs
 		}
 	}
 	if j.detach {
@@ -273,14 +263,14 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 		}
 		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program gets SIGHUP before the kernel ends it
 	}
-	options, err := a.options()
+	options, err := a.Options()
 	if err != nil {
 		return end, w.takeDown(ctx, err)
 	}
 	if w.life, err = followLife(context.WithoutCancel(ctx), options, pid); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
-	defer closeInto(&err, w.life)
+	defer cli.CloseInto(&err, w.life)
 	if end, err = w.follow(ctx); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
@@ -296,7 +286,7 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 // spawn makes the kernel start the program, and returns the PID. It ignores the end of ctx: otherwise an agent with an
 // unknown PID could be left running.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
-	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
+	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	if err := ruled(patient, c, j.profile); err != nil {
 		return 0, err
@@ -304,11 +294,11 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
 		return 0, err
 	}
-	out, err := invokeAs(patient, c, schema.SyscallSpawn, &j.input)
+	out, err := cli.InvokeAs(patient, c, schema.SyscallSpawn, &j.input)
 	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
 		input := j.input
 		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
-		out, err = invokeAs(patient, c, schema.SyscallSpawn, &input)
+		out, err = cli.InvokeAs(patient, c, schema.SyscallSpawn, &input)
 	}
 	return out.ChildPID, err
 }
@@ -318,19 +308,19 @@ const mostAlike = 1000
 
 // taken reports whether a spawn was refused because a living agent has the name.
 func taken(err error) bool {
-	return kernelCode(err) == 409
+	return cli.KernelCode(err) == 409
 }
 
 // announce prints the PID of a detached agent, or returns why its program did not start.
 func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
-	d, err := describe(ctx, c, pid)
+	d, err := cli.Describe(ctx, c, pid)
 	if err != nil {
 		return err
 	}
 	if d.Exit != nil && d.Exit.Reason == view.NotStarted && d.State == view.Terminated {
 		return ended(d)
 	}
-	return a.printLine(fmt.Append(nil, pid))
+	return a.PrintLine(fmt.Append(nil, pid))
 }
 
 // watch follows an agent in the foreground.
@@ -387,7 +377,7 @@ func await(ctx context.Context, pause time.Duration) error {
 
 // look prints restarts of the agent.
 func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
-	d, err := describe(ctx, w.client, w.pid)
+	d, err := cli.Describe(ctx, w.client, w.pid)
 	if err != nil {
 		return d, err
 	}
@@ -404,7 +394,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 func (w *watch) restarted(d *schema.Descriptor) {
 	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
-		w.app.say("%s (pid %d) was restarted, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
+		w.app.Say("%s (pid %d) was restarted, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
 	}
 }
 
@@ -414,13 +404,13 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	if errors.Is(cause, fault.DaemonHungUp) {
 		return cause
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	reason := "its foreground pwos run has ended"
-	_, err := invoke(ctx, w.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
+	_, err := cli.Invoke(ctx, w.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
-		if d, err = describe(ctx, w.client, w.pid); err == nil {
+		if d, err = cli.Describe(ctx, w.client, w.pid); err == nil {
 			over = view.Ended(&d)
 		}
 		if err == nil && !over {
@@ -431,7 +421,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 		_ = w.out.rest(ctx) // cause is what ends the verb
 	}
 	if err != nil {
-		w.app.say(`end pid %d: %v: it may still run; "pwos ps" tells, "pwos kill %d" tries again`, w.pid, err, w.pid)
+		w.app.Say(`end pid %d: %v: it may still run; "pwos ps" tells, "pwos kill %d" tries again`, w.pid, err, w.pid)
 	}
 	return cause
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
@@ -23,10 +24,10 @@ a kernel that has others.
 With --registered it includes the syscalls that were registered at run time.`,
 		Example: `  pwos sdk python >pwos.py
   pwos sdk typescript >pwos.ts`,
-		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		Args:      cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: sdk.Languages(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.sdk(ctx, c, args[0], registered)
 			})
 		},
@@ -51,5 +52,5 @@ func (a *app) sdk(ctx context.Context, c *client.Client, language string, regist
 		}
 		k.Syscalls = append(k.Syscalls, *described)
 	}
-	return sdk.Write(a.stdout, language, k)
+	return sdk.Write(a.Stdout, language, k)
 }

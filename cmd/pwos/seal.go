@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -34,11 +35,11 @@ may be stored and shown, and that the kernel's vault/ accepts. It differs each t
 		Example: `  printf %s "$TOKEN" | pwos seal
   pwos seal --aad vault/token --line < token.txt
   pwos mem set vault/token "$(pwos seal < token.txt)"`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.bound(cmd.Context(), 0)
+			ctx, cancel := a.Bound(cmd.Context(), 0)
 			defer cancel()
-			secret, err := a.readStdin(ctx)
+			secret, err := a.ReadStdin(ctx)
 			if err != nil {
 				return err
 			}
@@ -47,11 +48,11 @@ may be stored and shown, and that the kernel's vault/ accepts. It differs each t
 			if line {
 				plaintext = bytes.TrimSuffix(bytes.TrimSuffix(plaintext, []byte("\n")), []byte("\r"))
 			}
-			value, err := a.keys().Seal(ctx, plaintext, []byte(aad))
+			value, err := a.Keys().Seal(ctx, plaintext, []byte(aad))
 			if err != nil {
 				return err
 			}
-			return a.printText(value)
+			return a.PrintText(value)
 		},
 	}
 	cmd.Flags().StringVar(&aad, "aad", "", "text that is stored with the value unencrypted and cannot be changed, such as its key")
@@ -71,15 +72,15 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 		Example: `  pwos unseal pwenc:v1:eyJ2...
   pwos mem get vault/token | pwos unseal
   pwos unseal --aad vault/token < token.sealed`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := a.bound(cmd.Context(), 0)
+			ctx, cancel := a.Bound(cmd.Context(), 0)
 			defer cancel()
 			value, err := a.sealedValue(ctx, args)
 			if err != nil {
 				return err
 			}
-			plaintext, carried, err := a.keys().Open(ctx, value)
+			plaintext, carried, err := a.Keys().Open(ctx, value)
 			if err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	text := strings.Join(args, "")
 	if len(args) == 0 {
-		read, err := a.readStdin(ctx)
+		read, err := a.ReadStdin(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -113,13 +114,13 @@ func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 
 // printSecret prints a secret unchanged; to a terminal it is escaped, since its content is untrusted.
 func (a *app) printSecret(plaintext []byte) error {
-	if a.stdoutTerminal() {
+	if a.StdoutTerminal() {
 		if !utf8.Valid(plaintext) {
 			return errors.New("the secret is binary and stdout is a terminal: send it to a file")
 		}
-		return a.printText(shownLines(string(plaintext)))
+		return a.PrintText(shownLines(string(plaintext)))
 	}
-	if _, err := a.stdout.Write(plaintext); err != nil {
+	if _, err := a.Stdout.Write(plaintext); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
@@ -56,22 +57,12 @@ func (f *copyFlags) add(flags *pflag.FlagSet) {
 
 // alone returns a given flag that requires --snapshot; "" if there is none.
 func (f *copyFlags) alone(cmd *cobra.Command) string {
-	return given(cmd, "snapshot-limit", "snapshot-skip")
-}
-
-// given returns the first of the flags that is on the command line; "" if there is none.
-func given(cmd *cobra.Command, names ...string) string {
-	for _, name := range names {
-		if cmd.Flags().Changed(name) {
-			return name
-		}
-	}
-	return ""
+	return cli.Given(cmd, "snapshot-limit", "snapshot-skip")
 }
 
 // copies opens the store of copies in the state directory.
 func copies() (*snapshot.Store, error) {
-	dir, err := stateDir()
+	dir, err := cli.StateDir()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +85,7 @@ func (a *app) copyBefore(ctx context.Context, j *job) error {
 
 // uncopy removes the copy if the kernel refused to start the agent.
 func (j *job) uncopy(refused error) error {
-	if j.input.Snapshot == nil || kernelCode(refused) == 0 { // without the kernel's answer, the agent may have started
+	if j.input.Snapshot == nil || cli.KernelCode(refused) == 0 { // without the kernel's answer, the agent may have started
 		return nil
 	}
 	store, err := copies()
@@ -115,10 +106,10 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 		return err
 	}
 	for _, text := range made.LeftOut {
-		a.say("not copied: %s", text)
+		a.Say("not copied: %s", text)
 	}
-	a.say(`%s is copied (%s, %s): "pwos undo --files %d" restores it`, view.Escaped(made.Dir), counted(made.Files, "file"), view.Bytes(made.Bytes), pid)
-	processes, err := listProcesses(ctx, c, nil)
+	a.Say(`%s is copied (%s, %s): "pwos undo --files %d" restores it`, view.Escaped(made.Dir), cli.Counted(made.Files, "file"), view.Bytes(made.Bytes), pid)
+	processes, err := cli.ListProcesses(ctx, c, nil)
 	if err != nil {
 		return err
 	}
@@ -134,16 +125,9 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 	}
 	removed, err := store.Prune(time.Now(), cfg.Snapshots.Keep, time.Duration(cfg.Snapshots.KeepFor), running)
 	for _, old := range removed {
-		a.say("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
+		a.Say("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
 	}
 	return err
-}
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // undoFiles are the flags of `pwos undo --files`.
@@ -159,18 +143,20 @@ func (f *undoFiles) add(flags *pflag.FlagSet) {
 	addLimit(flags, &f.limit)
 }
 
-func (f *undoFiles) alone(cmd *cobra.Command) string { return given(cmd, "force", "snapshot-limit") }
+func (f *undoFiles) alone(cmd *cobra.Command) string {
+	return cli.Given(cmd, "force", "snapshot-limit")
+}
 
 func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
 	pid, err := strconv.ParseInt(f.of, 10, 64)
 	if (err != nil || pid < 1) && !snapshot.IsID(f.of) {
-		return usage(cmd, fmt.Errorf(`--files %q is neither a PID nor the id of a copy, which "pwos snapshots" lists`, f.of))
+		return cli.Usage(cmd, fmt.Errorf(`--files %q is neither a PID nor the id of a copy, which "pwos snapshots" lists`, f.of))
 	}
 	store, err := copies()
 	if err != nil {
 		return err
 	}
-	return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+	return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
 		id, agent, err := undone(ctx, c, store, f.of, pid)
 		if err != nil {
 			return err
@@ -197,7 +183,7 @@ func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of str
 			return "", nil, err
 		}
 	}
-	d, err := describe(ctx, c, pid)
+	d, err := cli.Describe(ctx, c, pid)
 	if err != nil {
 		return "", nil, err
 	}
@@ -233,7 +219,7 @@ func ownerOf(ctx context.Context, c *client.Client, store *snapshot.Store, id st
 
 // ownersOf returns the PIDs of the processes that started after a copy, by the id of the copy.
 func ownersOf(ctx context.Context, c *client.Client) (map[string]int64, error) {
-	processes, err := listProcesses(ctx, c, nil)
+	processes, err := cli.ListProcesses(ctx, c, nil)
 	owners := make(map[string]int64)
 	for i := range processes {
 		if id := processes[i].Snapshot; id != nil {
@@ -246,7 +232,7 @@ func ownersOf(ctx context.Context, c *client.Client) (map[string]int64, error) {
 // restoreFiles applies a prepared restore, or only prints it with --dry-run.
 func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Restore, pid int64, f *undoFiles) error {
 	if r.Nothing() {
-		a.say("%s is as it was before pid %d: nothing to restore", view.Escaped(r.Dir), pid)
+		a.Say("%s is as it was before pid %d: nothing to restore", view.Escaped(r.Dir), pid)
 		return r.Done()
 	}
 	refused := len(r.Plan.Since) > 0 && !f.force
@@ -254,7 +240,7 @@ func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Re
 		return err
 	}
 	if refused {
-		return fault.SnapshotChanged.New("%s below %s changed after pid %d ended, and nothing was restored", counted(int64(len(r.Plan.Since)), "file"), view.Escaped(r.Dir), pid).
+		return fault.SnapshotChanged.New("%s below %s changed after pid %d ended, and nothing was restored", cli.Counted(int64(len(r.Plan.Since)), "file"), view.Escaped(r.Dir), pid).
 			WithFix("save what you need of them; --force restores anyway, and keeps a copy of what it replaces")
 	}
 	kept, err := r.Keep(ctx, pid, int64(f.limit))
@@ -266,36 +252,36 @@ func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Re
 	if kept != "" {
 		in.Replaced = &kept
 	}
-	if _, err := invokeAs(ctx, c, schema.ProcessRestoreFiles, in); err != nil {
+	if _, err := cli.InvokeAs(ctx, c, schema.ProcessRestoreFiles, in); err != nil {
 		return errors.Join(err, r.Forget(kept))
 	}
 	if err := r.Apply(ctx, kept); err != nil {
-		a.say(`%s is restored in part: run the same command again`, view.Escaped(r.Dir))
+		a.Say(`%s is restored in part: run the same command again`, view.Escaped(r.Dir))
 		return err
 	}
-	a.say("restored %s: %d made, %d changed, %d removed", view.Escaped(r.Dir), in.Made, in.Changed, in.Removed)
+	a.Say("restored %s: %d made, %d changed, %d removed", view.Escaped(r.Dir), in.Made, in.Changed, in.Removed)
 	if kept != "" {
-		a.say("what was there is kept: %s restores that", quote.Command("pwos", "undo", "--files", kept))
+		a.Say("what was there is kept: %s restores that", quote.Command("pwos", "undo", "--files", kept))
 	}
 	return nil
 }
 
 // printPlan prints one line for each change, and for each file that changed after the agent's end.
 func (a *app) printPlan(p *snapshot.Plan) error {
-	list := a.listing("what", "path", "")
+	list := a.Listing("what", "path", "")
 	for _, change := range p.Changes {
 		line := view.Object(nil).Text("change", change.What).Text("path", change.Path).Close()
-		if err := list.add(line, change.What, view.Escaped(change.Path), ""); err != nil {
+		if err := list.Add(line, change.What, view.Escaped(change.Path), ""); err != nil {
 			return err
 		}
 	}
 	for _, path := range p.Since {
 		line := view.Object(nil).Text("change", "since").Text("path", path).Close()
-		if err := list.add(line, "since", view.Escaped(path), "changed after the agent ended"); err != nil {
+		if err := list.Add(line, "since", view.Escaped(path), "changed after the agent ended"); err != nil {
 			return err
 		}
 	}
-	return list.end()
+	return list.End()
 }
 
 func newSnapshots(a *app) *cobra.Command {
@@ -309,27 +295,19 @@ say how many are kept, and how long; those of running agents stay. "pwos undo --
 restores one.`,
 		Example: `  pwos snapshots
   pwos snapshots rm s1a2b3c4d`,
-		Args: subVerb,
+		Args: cli.SubVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := copies()
 			if err != nil {
 				return err
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				return a.listCopies(ctx, c, store)
 			})
 		},
 	}
 	cmd.AddCommand(newSnapshotsRm())
 	return cmd
-}
-
-// subVerb returns a usage error for an unknown subcommand of a verb that also runs without one.
-func subVerb(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(cmd, unknownCommand(cmd, args[0]))
-	}
-	return nil
 }
 
 func newSnapshotsRm() *cobra.Command {
@@ -340,7 +318,7 @@ func newSnapshotsRm() *cobra.Command {
 
 Exit status: 4 there is no such copy, 8 it is being restored.`,
 		Example: `  pwos snapshots rm s1a2b3c4d`,
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Args:    cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := copies()
 			if err != nil {
@@ -373,7 +351,7 @@ func (a *app) listCopies(ctx context.Context, c *client.Client, store *snapshot.
 	if err != nil {
 		return err
 	}
-	list := a.listing("id", "pid", "made", "files", "copied", "directory", "")
+	list := a.Listing("id", "pid", "made", "files", "copied", "directory", "")
 	for _, one := range kept {
 		pid, what := owners[one.ID], "before it started"
 		if one.PID != 0 {
@@ -387,13 +365,13 @@ func (a *app) listCopies(ctx context.Context, c *client.Client, store *snapshot.
 			return err
 		}
 		if one.PID == 0 && pid != 0 {
-			if data, err = withRaw(one, "pid", strconv.AppendInt(nil, pid, 10)); err != nil {
+			if data, err = cli.WithRaw(one, "pid", strconv.AppendInt(nil, pid, 10)); err != nil {
 				return err
 			}
 		}
-		if err := list.add(data, one.ID, pidOrNone(pid), one.Time().Format(time.DateTime), strconv.FormatInt(one.Files, 10), view.Bytes(one.Bytes), view.Escaped(one.Dir), what); err != nil {
+		if err := list.Add(data, one.ID, pidOrNone(pid), one.Time().Format(time.DateTime), strconv.FormatInt(one.Files, 10), view.Bytes(one.Bytes), view.Escaped(one.Dir), what); err != nil {
 			return err
 		}
 	}
-	return list.end()
+	return list.End()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -37,26 +38,26 @@ or syscall has that name.`,
   pwos spawn scout --intent 'look ahead' --priority HIGH --allow 'Memory.*,SYS_SEND_MSG' --quota gpu=2
   pwos spawn helper --parent 7
   pwos spawn worker --on beta --allow Memory.Get`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.SyscallSpawn.Type, in, a.printValue)
+			return a.Show(cmd.Context(), schema.SyscallSpawn.Type, in, a.PrintValue)
 		},
 	}
 	flags := cmd.Flags()
-	memberFlag(cmd, &f.in, "intent", "intent", "its purpose, in words")
-	memberFlag(cmd, &f.in, "role", "role", "its role in a larger task, in words")
-	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
+	cli.MemberFlag(cmd, &f.in, "intent", "intent", "its purpose, in words")
+	cli.MemberFlag(cmd, &f.in, "role", "role", "its role in a larger task, in words")
+	cli.MemberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated; needs --allow")
 	f.http.add(cmd)
-	memberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant is valid (default: it does not expire); needs --allow")
+	cli.MemberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant is valid (default: it does not expire); needs --allow")
 	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage+"; needs --allow")
-	memberFlag(cmd, &f.in, "kernel", "on", "kernel of the cluster that it is spawned at")
-	memberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
+	cli.MemberFlag(cmd, &f.in, "kernel", "on", "kernel of the cluster that it is spawned at")
+	cli.MemberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -28,14 +29,14 @@ func (a *app) home(ctx context.Context) error {
 			return err
 		}
 	case errors.Is(err, fault.DaemonNotRunning):
-		a.say("%v; the first call starts one", err)
+		a.Say("%v; the first call starts one", err)
 	default:
 		return err
 	}
-	if a.wantsJSON() {
+	if a.WantsJSON() {
 		return nil
 	}
-	return a.print(`
+	return a.Print(`
 try:
   pwos describe                         # what the kernel can do
   pwos call Syscall.Echo message=hello  # one message, one answer
@@ -48,7 +49,7 @@ func (a *app) withLastStart(err error) error {
 	if !errors.Is(err, fault.DaemonNotRunning) {
 		return err
 	}
-	options, wrong := a.options()
+	options, wrong := a.Options()
 	if wrong != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func newShutdown(a *app) *cobra.Command {
 finished and answered. If no kernel runs, it starts none and exits with 6.`,
 		Example: `  pwos shutdown
   pwos shutdown --timeout 2m`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.shutdown(cmd.Context())
 		},
@@ -117,12 +118,12 @@ finished and answered. If no kernel runs, it starts none and exits with 6.`,
 }
 
 func (a *app) shutdown(ctx context.Context) error {
-	return a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+	return a.With(ctx, cli.UsualTimeout, a.DialRunning, func(ctx context.Context, c *client.Client) error {
 		answer, err := c.Shutdown(ctx)
 		if err != nil {
 			return err
 		}
-		return a.printValue(answer.Data)
+		return a.PrintValue(answer.Data)
 	})
 }
 
@@ -137,7 +138,7 @@ commands are refused until it can. It also lists warnings that need your attenti
 file of keys whose mode became unsafe.`,
 		Example: `  pwos status
   pwos status --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.inspect(cmd.Context())
 			if err != nil {
@@ -177,7 +178,7 @@ type parameters struct {
 
 // inspect queries the running kernel.
 func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
-	err = a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+	err = a.With(ctx, cli.UsualTimeout, a.DialRunning, func(ctx context.Context, c *client.Client) error {
 		types, err := listSyscalls(ctx, c)
 		if err != nil {
 			return err
@@ -199,7 +200,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 
 // readParameters reads the kernel's start parameters, if the caller may.
 func readParameters(ctx context.Context, c *client.Client) (p parameters) {
-	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := cli.Invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return p
 	}
@@ -214,7 +215,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 
 // readOrigins reads which origins have keys in memory. Only the operator may; otherwise it returns nil.
 func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
-	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
+	data, err := cli.Invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
 	if err != nil {
 		return nil
 	}
@@ -225,7 +226,7 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 // readCondition reads whether commands are refused, and the warnings, if the caller may. It is called
 // after other queries: these are journaled, so the kernel already knows whether it can write.
 func readCondition(ctx context.Context, c *client.Client) (is condition) {
-	data, err := invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
+	data, err := cli.Invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
 	if err != nil {
 		return is
 	}
@@ -258,17 +259,17 @@ func (a *app) printStatus(s kernelInfo) error {
 	o := view.Object(nil).Boolean("running", true).Integer("pid", int64(s.pid)).Text("socket", s.socket).Text("events_socket", s.eventsSocket).
 		Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
 	t := new(view.Table)
-	t.Row("kernel", a.style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
+	t.Row("kernel", a.Style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.version != "" {
 		o = o.Text("version", s.version)
 		t.Row("version", view.Escaped(s.version))
 	}
 	if s.refusing != "" {
 		o = o.Text("refusing", s.refusing)
-		t.Row("commands", a.style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))
+		t.Row("commands", a.Style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))
 	}
 	for _, warning := range s.warnings {
-		t.Row("warning", a.style(view.Bad, view.Escaped(warning)))
+		t.Row("warning", a.Style(view.Bad, view.Escaped(warning)))
 	}
 	t.Row("socket", view.Escaped(s.socket))
 	t.Row("older dialect", view.Escaped(s.eventsSocket))
@@ -295,5 +296,5 @@ func (a *app) printStatus(s kernelInfo) error {
 	for _, gap := range s.gaps {
 		t.Row("not bounded", view.Escaped(gap))
 	}
-	return a.printEither(o.Close(), t)
+	return a.PrintEither(o.Close(), t)
 }

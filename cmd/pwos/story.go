@@ -10,6 +10,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -35,40 +36,40 @@ kernel where several are asked.`,
   pwos story --since 24h
   pwos story --correlation flow-1
   pwos story --pid 7 --html story.html`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("html") && page == "" {
-				return usage(cmd, errors.New("--html needs the name of a file"))
+				return cli.Usage(cmd, errors.New("--html needs the name of a file"))
 			}
 			if err := q.setSince(cmd, since); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.story(cmd.Context(), q, page)
 		},
 	}
-	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
-	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
+	cli.MemberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	cli.MemberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
-	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
-	cmd.Flags().BoolVar(&q.at.all, "all", false, "also tell what happened at the other kernels of the cluster")
-	q.at.flag(cmd)
+	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to read (default: all)")
+	cmd.Flags().BoolVar(&q.at.All, "all", false, "also tell what happened at the other kernels of the cluster")
+	q.at.Flag(cmd)
 	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead of stdout")
 	return cmd
 }
 
 // story prints the story of the selected entries, to stdout or as an HTML page.
 func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
-	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) (err error) {
+	return a.WithKernels(ctx, 0, q.at, func(ctx context.Context, list []cli.Asked) (err error) {
 		t := a.newTimeline(list, q)
 		switch {
 		case page != "":
 			err = storyPage(ctx, t, page)
-		case a.wantsJSON():
-			err = t.tell(ctx, func(s *view.Sentence) error { return a.printLine(s.JSON()) })
+		case a.WantsJSON():
+			err = t.tell(ctx, func(s *view.Sentence) error { return a.PrintLine(s.JSON()) })
 		default:
-			err = t.tell(ctx, func(s *view.Sentence) error { return a.printText(s.Line(a.style)) })
+			err = t.tell(ctx, func(s *view.Sentence) error { return a.PrintText(s.Line(a.Style)) })
 		}
-		return cmp.Or(err, t.missing.first)
+		return cmp.Or(err, t.missing.First)
 	})
 }
 
@@ -103,7 +104,7 @@ func tellPage(ctx context.Context, t *timeline, file io.Writer) error {
 	if err := put(view.PageHead("What happened, and what caused what", note)); err != nil {
 		return err
 	}
-	t.missing.show = func(kernel string, err error) error { return put(view.PageMissing(kernel, err.Error())) }
+	t.missing.Show = func(kernel string, err error) error { return put(view.PageMissing(kernel, err.Error())) }
 	if err := t.tell(ctx, func(s *view.Sentence) error { return put(s.HTML()) }); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -18,14 +19,14 @@ import (
 // stream copies stdin to the kernel and the answers to stdout until both directions have ended (BRIDGE 4.4). If the
 // first frame is an OsEvent, it uses events.sock, whose line limit is higher. With inline, the kernel runs in this process.
 func (a *app) stream(ctx context.Context, inline bool) (err error) {
-	ctx, cancel := a.bound(ctx, 0)
+	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
-	file, err := newPatientFile(a.stdin)
+	file, err := cli.NewPatientFile(a.Stdin)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	in := &begun{patientFile: file}
+	in := &begun{PatientFile: file}
 	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Time{}) }) // fails only on a closed file
 	dialect := in.dialect()
 	stop()
@@ -33,11 +34,11 @@ func (a *app) stream(ctx context.Context, inline bool) (err error) {
 		return context.Cause(ctx)
 	}
 	if inline {
-		return daemon.Inline(ctx, nil, os.Getenv, a.stderr, dialect, func(nc *net.UnixConn) error {
+		return daemon.Inline(ctx, nil, os.Getenv, a.Stderr, dialect, func(nc *net.UnixConn) error {
 			return a.converse(ctx, client.Over(nc), in)
 		})
 	}
-	c, err := a.dialWith(ctx, dialing{events: dialect == schema.OsEvent})
+	c, err := a.DialWith(ctx, cli.Dialing{Events: dialect == schema.OsEvent})
 	if err != nil {
 		return err
 	}
@@ -46,16 +47,16 @@ func (a *app) stream(ctx context.Context, inline bool) (err error) {
 
 func (a *app) converse(ctx context.Context, c *client.Client, in io.Reader) (err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
-	tally, err := c.Stream(ctx, in, a.stdout)
+	tally, err := c.Stream(ctx, in, a.Stdout)
 	if tally.Errors > 0 && (err == nil || errors.Is(err, syscall.EPIPE)) {
-		return errSeen
+		return cli.ErrSeen
 	}
 	return err
 }
 
 // begun is the input of a stream, whose beginning may already have been read.
 type begun struct {
-	*patientFile
+	*cli.PatientFile
 	head []byte // read ahead, not yet returned by Read
 	err  error  // the error that ended the input
 }
@@ -89,7 +90,7 @@ func (b *begun) fill() {
 		b.head = append(make([]byte, 0, 2*cap(b.head)+chunk), b.head...)
 	}
 	var n int
-	n, b.err = b.patientFile.Read(b.head[len(b.head):cap(b.head)])
+	n, b.err = b.PatientFile.Read(b.head[len(b.head):cap(b.head)])
 	b.head = b.head[:len(b.head)+n]
 }
 
@@ -104,5 +105,5 @@ func (b *begun) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	return b.patientFile.Read(p)
+	return b.PatientFile.Read(p)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/schema"
@@ -27,7 +28,7 @@ func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
 	} else {
 		response = schema.AppendRPCError(nil, failure)
 	}
-	if _, writeErr := a.stdout.Write(response); writeErr != nil {
+	if _, writeErr := a.Stdout.Write(response); writeErr != nil {
 		return errors.Join(err, fmt.Errorf("write response: %w", writeErr))
 	}
 	return err
@@ -51,7 +52,7 @@ func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 		return failure
 	}
 	kind := fault.Internal
-	switch status(err, false) {
+	switch cli.Status(err, false) {
 	case fault.ExitUnknown:
 		kind = fault.Timeout
 	case fault.ExitDenied:
@@ -127,17 +128,17 @@ to name others is an error.`,
   pwos syscall --root ./my-os resolve os:///agents/scout.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.misused(usage(cmd, errors.New("syscall needs the NAME of one")))
+				return a.misused(cli.Usage(cmd, errors.New("syscall needs the NAME of one")))
 			}
 			in, failure := f.input(cmd, args)
 			if failure != nil {
-				return a.respond(nil, usage(cmd, failure), failure)
+				return a.respond(nil, cli.Usage(cmd, failure), failure)
 			}
 			data, err := a.syscall(cmd.Context(), &f, in)
 			return a.respond(data, err, rpcFault(err, in))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(usage(cmd, err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(cli.Usage(cmd, err)) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.root, "root", "", "root of os:///… for a kernel that is started: a directory, or an https: address")
@@ -190,27 +191,27 @@ func (f *syscallFlags) daemonArgs() (args []string, err error) {
 
 // syscall makes the call on the running kernel, on one that it starts, or else in this process (ABI 7).
 func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput) (data []byte, err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
+	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
 	defer cancel()
 	args, err := f.daemonArgs()
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.dialWith(ctx, dialing{args: args})
+	c, err := a.DialWith(ctx, cli.Dialing{Args: args})
 	if errors.Is(err, fault.DaemonUnreachable) {
 		return a.once(ctx, f, args, in, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer closeInto(&err, c)
+	defer cli.CloseInto(&err, c)
 	if f.root != "" || f.origin != "" {
 		if err := f.sameParameters(ctx, c, args); err != nil {
 			return nil, err
 		}
 	}
 	m := schema.Message{Type: schema.CallType, Meta: schema.Metadata{IdempotencyKey: f.idempotencyKey}}
-	answer, err := request(ctx, c, m, verbatim(in))
+	answer, err := cli.Request(ctx, c, m, verbatim(in))
 	return answer.Data, err
 }
 
@@ -236,7 +237,7 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 	if f.idempotencyKey != "" {
 		return nil, fmt.Errorf("%w; --idempotency-key needs a running kernel", unreachable)
 	}
-	data, err := daemon.Once(ctx, args, os.Getenv, a.stderr, in)
+	data, err := daemon.Once(ctx, args, os.Getenv, a.Stderr, in)
 	failure, answered := errors.AsType[*fault.Fault](err)
 	switch {
 	case err == nil:
@@ -254,7 +255,7 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 	if err != nil {
 		return err
 	}
-	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := cli.Invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 )
 
 // terminal is the pseudo-terminal of an agent. The agent's program has one end. This process copies between the other end
@@ -29,7 +31,7 @@ type terminal struct {
 	theirs *os.File // the program's end, open until the program has it: without an open end, reading ours fails
 
 	before  *term.State
-	in      *patientFile
+	in      *cli.PatientFile
 	out     terminalModes
 	signals chan os.Signal
 	shown   chan struct{} // closed when all output was shown
@@ -52,7 +54,7 @@ func newTerminal(a *app) (*terminal, error) {
 
 // resize copies the size of this process's terminal to the pseudo-terminal. The system notifies the program.
 func (t *terminal) resize() error {
-	size, err := unix.IoctlGetWinsize(int(t.app.stdin.Fd()), unix.TIOCGWINSZ)
+	size, err := unix.IoctlGetWinsize(int(t.app.Stdin.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return fmt.Errorf("read size of terminal: %w", err)
 	}
@@ -72,11 +74,11 @@ func (t *terminal) attach() (err error) {
 	if err := t.theirs.Close(); err != nil {
 		return fmt.Errorf("connect terminal: %w", err)
 	}
-	t.out.to = t.app.stdout
-	if t.in, err = newPatientFile(t.app.stdin); err != nil {
+	t.out.to = t.app.Stdout
+	if t.in, err = cli.NewPatientFile(t.app.Stdin); err != nil {
 		return err
 	}
-	if t.before, err = term.MakeRaw(int(t.app.stdin.Fd())); err != nil {
+	if t.before, err = term.MakeRaw(int(t.app.Stdin.Fd())); err != nil {
 		return errors.Join(fmt.Errorf("set terminal to raw mode: %w", err), t.in.Close())
 	}
 	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
@@ -119,7 +121,7 @@ func (t *terminal) control() {
 // suspend restores the terminal and stops this process, as the program has stopped, until the shell continues it; then it continues the
 // program. Without a shell the system ignores the stop, and the program continues after settle.
 func (t *terminal) suspend(leader int, settle time.Duration) {
-	_ = term.Restore(int(t.app.stdin.Fd()), t.before)
+	_ = term.Restore(int(t.app.Stdin.Fd()), t.before)
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	late := time.NewTimer(settle)
 	defer late.Stop()
@@ -137,7 +139,7 @@ func (t *terminal) suspend(leader int, settle time.Duration) {
 
 // takeBack sets this process's terminal to raw mode again. It ignores errors: the reader reports a closed terminal.
 func (t *terminal) takeBack() {
-	_, _ = term.MakeRaw(int(t.app.stdin.Fd()))
+	_, _ = term.MakeRaw(int(t.app.Stdin.Fd()))
 	_ = t.resize()
 }
 
@@ -156,7 +158,7 @@ func (t *terminal) detach() error {
 	t.workers.Wait()
 	_ = t.out.undo() // fails if the terminal is closed
 	t.drain()
-	if restoreErr := term.Restore(int(t.app.stdin.Fd()), t.before); restoreErr != nil {
+	if restoreErr := term.Restore(int(t.app.Stdin.Fd()), t.before); restoreErr != nil {
 		err = errors.Join(err, fmt.Errorf("restore terminal: %w", restoreErr))
 	}
 	return errors.Join(err, t.in.Close())
@@ -172,13 +174,13 @@ func (t *terminal) drain() {
 	if !t.out.asked {
 		return
 	}
-	if _, err := io.WriteString(t.app.stdout, "\x1b[5n"); err != nil {
+	if _, err := io.WriteString(t.app.Stdout, "\x1b[5n"); err != nil {
 		return // the terminal is closed
 	}
 	var read []byte
 	buf, late := make([]byte, 256), time.Now().Add(lastAnswer)
 	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer.FindAllIndex(read, -1)) {
-		fds := []unix.PollFd{{Fd: int32(t.app.stdin.Fd()), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(t.app.Stdin.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(time.Until(late).Milliseconds()))
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -186,7 +188,7 @@ func (t *terminal) drain() {
 		case err != nil || n == 0 || time.Now().After(late) || len(read) > 1<<16:
 			return
 		}
-		if n, err = t.app.stdin.Read(buf); err != nil {
+		if n, err = t.app.Stdin.Read(buf); err != nil {
 			return
 		}
 		read = append(read, buf[:n]...)

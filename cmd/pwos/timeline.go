@@ -6,13 +6,14 @@ import (
 	"math"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
 // record reads the record of one kernel page by page, and buffers one page.
 type record struct {
-	asked
+	cli.Asked
 
 	names     view.Names
 	narrative *view.Narrative // the state of its story
@@ -31,7 +32,7 @@ type timeline struct {
 	app     *app
 	records []*record
 	most    int64 // the most entries that remain to be read
-	missing unanswered
+	missing cli.Unanswered
 
 	names func(ctx context.Context, c *client.Client) (view.Names, error)
 	end   func(ctx context.Context, c *client.Client) (int64, error) // returns the number at which reading ends; nil: no end
@@ -40,24 +41,24 @@ type timeline struct {
 // clocksDiffer is printed with the entries of several kernels.
 const clocksDiffer = "calls of several kernels are in the order of their times: the clocks of different hosts differ"
 
-func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
-	t := &timeline{app: a, most: math.MaxInt64, names: allNames, end: journalEnd, missing: unanswered{show: a.printUnanswered}}
+func (a *app) newTimeline(list []cli.Asked, q auditQuestion) *timeline {
+	t := &timeline{app: a, most: math.MaxInt64, names: allNames, end: journalEnd, missing: cli.Unanswered{Show: a.PrintUnanswered}}
 	if q.Limit != nil {
 		t.most = *q.Limit
 	}
 	told := new(view.NarratedCalls)
 	for _, one := range list {
-		r := &record{asked: one, since: view.Deref(q.SinceSeq), end: math.MaxInt64, more: true}
+		r := &record{Asked: one, since: view.Deref(q.SinceSeq), end: math.MaxInt64, more: true}
 		question := q // a copy for each kernel, since it records what the kernel refuses
 		question.archived = a.sayArchived
 		r.fetch = func(ctx context.Context, since, limit int64) (auditPart, error) {
 			return question.page(ctx, one.Client, since, limit)
 		}
-		r.narrative = &view.Narrative{Kernel: one.kernel, Calls: told}
+		r.narrative = &view.Narrative{Kernel: one.Kernel, Calls: told}
 		t.records = append(t.records, r)
 	}
-	if len(list) > 1 && !a.wantsJSON() {
-		a.say("%s", clocksDiffer)
+	if len(list) > 1 && !a.WantsJSON() {
+		a.Say("%s", clocksDiffer)
 	}
 	return t
 }
@@ -71,7 +72,7 @@ func (t *timeline) each(ctx context.Context, do func(r *record, e *view.Entry) e
 	for i, r := range t.records {
 		records[i] = func() (*view.Entry, error) {
 			e, err := t.next(ctx, r)
-			return e, t.missing.pass(i, r.kernel, err)
+			return e, t.missing.Pass(i, r.Kernel, err)
 		}
 	}
 	err := view.Merge(records, func(i int, e *view.Entry) error {
@@ -79,11 +80,11 @@ func (t *timeline) each(ctx context.Context, do func(r *record, e *view.Entry) e
 			return err
 		}
 		if t.most--; t.most == 0 {
-			return errEnough
+			return cli.ErrEnough
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, cli.ErrEnough) {
 		return nil
 	}
 	return err
@@ -95,7 +96,7 @@ func (t *timeline) next(ctx context.Context, r *record) (*view.Entry, error) {
 		return nil, err
 	}
 	for len(r.page) == 0 && r.more {
-		part, err := r.read(ctx, r.since, min(listPage, t.most))
+		part, err := r.read(ctx, r.since, min(cli.ListPage, t.most))
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +141,7 @@ func (r *record) read(ctx context.Context, since, limit int64) (auditPart, error
 
 // disordered returns the error for a record whose numbers do not increase: reading it might not end.
 func (r *record) disordered(seq, after int64) error {
-	return client.AsAnswered(fault.ClusterRequest.New("the kernel %s answers with entry %d after entry %d", r.kernel, seq, after))
+	return client.AsAnswered(fault.ClusterRequest.New("the kernel %s answers with entry %d after entry %d", r.Kernel, seq, after))
 }
 
 // last calls do with the newest selected entries of all records, limited to most, ordered by time.
@@ -149,7 +150,7 @@ func (t *timeline) last(ctx context.Context, most int64, do func(r *record, e *v
 	var total int64
 	for i, r := range t.records {
 		entries, err := t.newest(ctx, r, most)
-		if err := t.missing.pass(i, r.kernel, err); err != nil {
+		if err := t.missing.Pass(i, r.Kernel, err); err != nil {
 			return err
 		}
 		total += int64(len(entries))

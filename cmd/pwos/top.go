@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -20,7 +21,7 @@ import (
 
 func newTop(a *app) *cobra.Command {
 	var every time.Duration
-	var at kernelChoice
+	var at cli.KernelChoice
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "watch the processes live, kill them or revoke their grants",
@@ -42,31 +43,31 @@ an entry in the journal.`,
 		Example: `  pwos top
   pwos top --all
   pwos top --every 5s`,
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond {
-				return usage(cmd, fmt.Errorf("--every must be at least 100ms, not %v", every))
+				return cli.Usage(cmd, fmt.Errorf("--every must be at least 100ms, not %v", every))
 			}
-			if !a.stdinTerminal() || !a.stdoutTerminal() {
-				return usage(cmd, errors.New(`top needs a terminal for stdin and stdout; "pwos ps" lists the processes once, "pwos ps --json" for programs`))
+			if !a.StdinTerminal() || !a.StdoutTerminal() {
+				return cli.Usage(cmd, errors.New(`top needs a terminal for stdin and stdout; "pwos ps" lists the processes once, "pwos ps --json" for programs`))
 			}
 			return a.top(cmd.Context(), every, at)
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", time.Second, "time between two refreshes")
-	cmd.Flags().BoolVar(&at.all, "all", false, "name the kernels of the cluster, and let Tab choose")
-	at.flag(cmd)
+	cmd.Flags().BoolVar(&at.All, "all", false, "name the kernels of the cluster, and let Tab choose")
+	at.Flag(cmd)
 	return cmd
 }
 
 // top uses the terminal until the user quits, ctx ends, or a call fails. It always restores the terminal.
-func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) error {
-	ctx, stop := untilHangup(ctx)
+func (a *app) top(ctx context.Context, every time.Duration, at cli.KernelChoice) error {
+	ctx, stop := cli.UntilHangup(ctx)
 	defer stop()
-	return a.withKernels(ctx, 0, at, func(ctx context.Context, list []asked) error {
+	return a.WithKernels(ctx, 0, at, func(ctx context.Context, list []cli.Asked) error {
 		m := &topModel{app: a, ctx: ctx, every: every}
 		for _, one := range list {
-			m.sources = append(m.sources, source{asked: one, abroad: one.Client != one.own})
+			m.sources = append(m.sources, source{Asked: one, abroad: one.Client != one.Own})
 		}
 		m.away = make([]bool, len(list))
 		m.name()
@@ -75,7 +76,7 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 			return first.err
 		}
 		m.take(first)
-		_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout), tea.WithoutSignalHandler()).Run()
+		_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout), tea.WithoutSignalHandler()).Run()
 		switch {
 		case m.err != nil:
 			return m.err
@@ -90,7 +91,7 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 
 // source is a kernel that top can show.
 type source struct {
-	asked
+	cli.Asked
 
 	abroad bool // it is asked through the connected kernel
 }
@@ -103,12 +104,12 @@ type probed []bool
 
 // probe queries the other kernels that are not shown.
 func (m *topModel) probe() tea.Msg {
-	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(m.ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	away := make(probed, len(m.sources))
 	for i, s := range m.sources {
 		if s.abroad && i != m.shown {
-			_, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
+			_, err := cli.InvokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
 			away[i] = err != nil && !errors.Is(err, fault.Forbidden)
 		}
 	}
@@ -130,18 +131,18 @@ func (m *topModel) next() tea.Cmd {
 // name sets the name of the shown kernel; "" for the connected one.
 func (m *topModel) name() {
 	if m.Other = ""; m.sources[m.shown].abroad {
-		m.Other = m.sources[m.shown].kernel
+		m.Other = m.sources[m.shown].Kernel
 	}
 }
 
 // kernels returns the line with the names of the kernels; the shown one is in brackets.
 func (m *topModel) kernels() string {
-	if len(m.sources) < 2 && m.sources[0].kernel == "" {
+	if len(m.sources) < 2 && m.sources[0].Kernel == "" {
 		return ""
 	}
 	line := "kernels:"
 	for i, s := range m.sources {
-		name := view.Escaped(s.kernel)
+		name := view.Escaped(s.Kernel)
 		if m.away[i] {
 			name += " (away)"
 		}
@@ -264,7 +265,7 @@ func (m *topModel) take(l look) {
 
 // View implements tea.Model.
 func (m *topModel) View() tea.View {
-	lines := m.Lines(cmp.Or(m.width, 80), cmp.Or(m.height, 24), m.app.style)
+	lines := m.Lines(cmp.Or(m.width, 80), cmp.Or(m.height, 24), m.app.Style)
 	return tea.View{Content: strings.Join(lines, "\n"), AltScreen: true}
 }
 
@@ -298,7 +299,7 @@ func (m *topModel) press(key string) tea.Cmd {
 		switch s := m.sources[m.shown]; {
 		case m.Chosen == 0:
 		case key == "R" && s.abroad:
-			m.Say("grants of " + s.kernel + ` are revoked there: "pwos cap revoke"`)
+			m.Say("grants of " + s.Kernel + ` are revoked there: "pwos cap revoke"`)
 		default:
 			m.Asking = rune(key[0])
 		}
@@ -330,7 +331,7 @@ func (m *topModel) looker() func() look {
 // act kills the chosen process, at another kernel through the connected one, or revokes its grant. It shows a refusal.
 func (m *topModel) act(what rune, shown view.Top) look {
 	pid, s := shown.Chosen, m.sources[m.shown]
-	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(m.ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	said := fmt.Sprintf("killed pid %d", pid)
 	var err error
@@ -338,12 +339,12 @@ func (m *topModel) act(what rune, shown view.Top) look {
 		reason := "killed from top"
 		in := &schema.TerminateInput{TargetPID: pid, Reason: &reason}
 		if s.abroad {
-			in.Kernel = &s.kernel
+			in.Kernel = &s.Kernel
 		}
-		_, err = invoke(ctx, s.own, schema.SyscallTerminate.Type, in)
+		_, err = cli.Invoke(ctx, s.Own, schema.SyscallTerminate.Type, in)
 	} else {
 		said = fmt.Sprintf("revoked the grant of pid %d", pid)
-		_, err = invoke(ctx, s.own, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
+		_, err = cli.Invoke(ctx, s.Own, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	refused := client.Answered(err) != nil
 	if refused {
@@ -358,20 +359,20 @@ func (m *topModel) act(what rune, shown view.Top) look {
 
 // look queries the shown kernel. It reads the tokens only of the visible rows.
 func (m *topModel) look(shown view.Top) (l look) {
-	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(m.ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	l.at = time.Now()
 	s := m.sources[m.shown]
 	missing := func(err error) bool { return err != nil && (!s.abroad || !errors.Is(err, fault.Forbidden)) } // another kernel may refuse parts
-	clock, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
+	clock, err := cli.InvokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
 	if missing(err) {
 		return look{err: err}
 	}
 	l.tick = clock.Tick
-	if l.metrics, err = invokeAs(ctx, s.Client, schema.AuditMetrics, &schema.AuditMetricsInput{}); missing(err) {
+	if l.metrics, err = cli.InvokeAs(ctx, s.Client, schema.AuditMetrics, &schema.AuditMetricsInput{}); missing(err) {
 		return look{err: err}
 	}
-	processes, err := listProcesses(ctx, s.Client, nil)
+	processes, err := cli.ListProcesses(ctx, s.Client, nil)
 	if err != nil {
 		return look{err: err}
 	}

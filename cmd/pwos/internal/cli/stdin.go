@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	if err != nil {
 		return nil, fmt.Errorf("there is no terminal to ask at: %w", err)
 	}
-	in, err := newPatientFile(tty)
+	in, err := NewPatientFile(tty)
 	if err != nil {
 		return nil, errors.Join(err, tty.Close())
 	}
@@ -57,7 +57,7 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 }
 
 // typed reads a line byte by byte, and handles the editing keys.
-func typed(in *patientFile) ([]byte, error) {
+func typed(in *PatientFile) ([]byte, error) {
 	line := make([]byte, 0, maxPassphrase) // at its full size, so that growing leaves no copy in memory
 	var key [1]byte
 	for {
@@ -95,24 +95,24 @@ func canAsk() bool {
 // maxPayload is the most bytes that are read from stdin, which may have no end. The kernel's own limit is lower (PROTOCOL 2).
 const maxPayload = 64 << 20
 
-// payload has the flag of a verb that takes a value.
-type payload struct{ text bool }
+// Payload has the flag of a verb that takes a value.
+type Payload struct{ text bool }
 
-func (p *payload) add(cmd *cobra.Command) {
+func (p *Payload) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.text, "string", false, "send the value as a string, even if it is JSON")
 }
 
-// payloadHelp is the help text of verbs that take a value.
-const payloadHelp = `A value that is valid JSON is sent as JSON, any other value as a string; --string always
+// PayloadHelp is the help text of verbs that take a value.
+const PayloadHelp = `A value that is valid JSON is sent as JSON, any other value as a string; --string always
 sends a string. With - it is read from stdin; one line end at the end of a string is
 removed.`
 
-// value returns an argument, or stdin if that is "-", as a JSON value.
-func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg string) (schema.Value, error) {
+// Value returns an argument, or stdin if that is "-", as a JSON value.
+func (a *App) Value(ctx context.Context, cmd *cobra.Command, p Payload, arg string) (schema.Value, error) {
 	text := []byte(arg)
 	if arg == "-" {
 		var err error
-		if text, err = a.readStdin(ctx); err != nil {
+		if text, err = a.ReadStdin(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -120,7 +120,7 @@ func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg stri
 		return bytes.TrimSpace(text), nil
 	}
 	if !utf8.Valid(text) {
-		return nil, usage(cmd, errors.New("the value is neither JSON nor UTF-8 text"))
+		return nil, Usage(cmd, errors.New("the value is neither JSON nor UTF-8 text"))
 	}
 	if arg == "-" {
 		text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
@@ -128,9 +128,9 @@ func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg stri
 	return schema.AppendString(nil, string(text)), nil
 }
 
-// readStdin reads stdin to its end. It stops when ctx ends.
-func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
-	in, err := newPatientFile(a.stdin)
+// ReadStdin reads stdin to its end. It stops when ctx ends.
+func (a *App) ReadStdin(ctx context.Context) (text []byte, err error) {
+	in, err := NewPatientFile(a.Stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -151,25 +151,25 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	return text, nil
 }
 
-// patientFile reads a file whose Read may block forever, such as a pipe that another process keeps open. Its reads
+// PatientFile reads a file whose Read may block forever, such as a pipe that another process keeps open. Its reads
 // can be interrupted. A deadline of os.File would need a non-blocking descriptor, but stdin is shared with
 // other processes, for which it would become non-blocking too.
-type patientFile struct {
+type PatientFile struct {
 	file  *os.File
 	awake *os.File // readable once reading must stop
 	wake  func() error
 }
 
-func newPatientFile(file *os.File) (*patientFile, error) {
+func NewPatientFile(file *os.File) (*PatientFile, error) {
 	awake, wake, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make wake pipe: %w", err)
 	}
-	return &patientFile{file: file, awake: awake, wake: sync.OnceValue(wake.Close)}, nil
+	return &PatientFile{file: file, awake: awake, wake: sync.OnceValue(wake.Close)}, nil
 }
 
 // Read reads from the file. It returns os.ErrDeadlineExceeded once SetReadDeadline was called.
-func (f *patientFile) Read(p []byte) (int, error) {
+func (f *PatientFile) Read(p []byte) (int, error) {
 	fds := []unix.PollFd{
 		{Fd: int32(f.file.Fd()), Events: unix.POLLIN},
 		{Fd: int32(f.awake.Fd()), Events: unix.POLLIN},
@@ -189,7 +189,7 @@ func (f *patientFile) Read(p []byte) (int, error) {
 }
 
 // SetReadDeadline interrupts reading at once and for good. It ignores the time, since callers set only past ones.
-func (f *patientFile) SetReadDeadline(time.Time) error { return f.wake() }
+func (f *PatientFile) SetReadDeadline(time.Time) error { return f.wake() }
 
 // Close releases the wake pipe. It does not close the file.
-func (f *patientFile) Close() error { return errors.Join(f.wake(), f.awake.Close()) }
+func (f *PatientFile) Close() error { return errors.Join(f.wake(), f.awake.Close()) }

@@ -1,8 +1,9 @@
-package main
+package cli
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -13,55 +14,65 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
+// Excepted is the refusal, by a policy rule, of a call that the operator made for an agent.
+type Excepted struct {
+	Refusal error
+	Seq     int64 // number of the call's entry; 0: unknown
+}
+
+func (e *Excepted) Error() string { return e.Refusal.Error() }
+
+func (e *Excepted) Unwrap() error { return e.Refusal }
+
 // Exit statuses that no fault has (PROTOCOL 8). Those of faults are in schema/fault.
 const (
 	exitOK          = 0
 	exitInterrupted = 130
 )
 
-// errSeen reports that a stream contained error frames. They are on stdout, so report prints nothing more.
-var errSeen = errors.New("error frames were seen")
+// ErrSeen reports that a stream contained error frames. They are on stdout, so report prints nothing more.
+var ErrSeen = errors.New("error frames were seen")
 
-// usage returns the error of an invalid command line of cmd.
-func usage(cmd *cobra.Command, err error) error { return misuse(cmd.CommandPath(), err) }
+// Usage returns the error of an invalid command line of cmd.
+func Usage(cmd *cobra.Command, err error) error { return Misuse(cmd.CommandPath(), err) }
 
-// misuse returns the error of an invalid command line of the named verb.
-func misuse(verb string, err error) error {
+// Misuse returns the error of an invalid command line of the named verb.
+func Misuse(verb string, err error) error {
 	return fault.UsageInvalid.New("%s", err.Error()).With("verb", verb).Wrap(err)
 }
 
-// arguments wraps an argument check of cobra. Its error is a fault.UsageInvalid that shows the verb's usage line.
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+// Arguments wraps an argument check of cobra. Its error is a fault.UsageInvalid that shows the verb's usage line.
+func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch err := check(cmd, args); {
 		case err == nil:
 			return nil
 		case len(cmd.ValidArgs) > 0 && len(args) == 1: // not one of the valid words
-			return usage(cmd, err)
+			return Usage(cmd, err)
 		case len(args) == 1:
-			return usage(cmd, fmt.Errorf("%q does not take 1 argument", cmd.UseLine()))
+			return Usage(cmd, fmt.Errorf("%q does not take 1 argument", cmd.UseLine()))
 		default:
-			return usage(cmd, fmt.Errorf("%q does not take %d arguments", cmd.UseLine(), len(args)))
+			return Usage(cmd, fmt.Errorf("%q does not take %d arguments", cmd.UseLine(), len(args)))
 		}
 	}
 }
 
-// report prints to stderr why a verb failed and what to do about it, and returns the exit status.
-func (a *app) report(err error, interrupted bool) int {
-	code := status(err, interrupted)
-	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
+// Report prints to stderr why a verb failed and what to do about it, and returns the exit status.
+func (a *App) Report(err error, interrupted bool) int {
+	code := Status(err, interrupted)
+	if code == exitOK || code == exitInterrupted || errors.Is(err, ErrSeen) || errors.As(err, new(ExitStatus)) {
 		return code
 	}
-	a.say("%v%s%s", err, codeOf(err), a.unanswered(err))
-	if next := advice(err); next != "" {
-		a.say("%s", next)
+	a.Say("%v%s%s", err, codeOf(err), a.unanswered(err))
+	if next := Advice(err); next != "" {
+		a.Say("%s", next)
 	}
 	return code
 }
 
-// status returns the exit status of a verb that ended with err.
-func status(err error, interrupted bool) int {
-	var handedOn exitStatus
+// Status returns the exit status of a verb that ended with err.
+func Status(err error, interrupted bool) int {
+	var handedOn ExitStatus
 	switch {
 	case err == nil:
 		return exitOK
@@ -87,7 +98,7 @@ func status(err error, interrupted bool) int {
 }
 
 // unanswered returns a text that names the kernel that did not answer in time; "" if err names it or is another error.
-func (a *app) unanswered(err error) string {
+func (a *App) unanswered(err error) string {
 	if a.asked == "" || !errors.Is(err, fault.CallTimeout) || strings.Contains(err.Error(), a.asked) {
 		return ""
 	}
@@ -96,26 +107,26 @@ func (a *app) unanswered(err error) string {
 
 // codeOf returns the code of a kernel's error as a text; "" for other errors.
 func codeOf(err error) string {
-	if code := kernelCode(err); code != 0 {
+	if code := KernelCode(err); code != 0 {
 		return fmt.Sprintf(" (%d)", code)
 	}
 	return ""
 }
 
-// kernelCode returns the code of a kernel's error; 0 for other errors.
-func kernelCode(err error) int {
+// KernelCode returns the code of a kernel's error; 0 for other errors.
+func KernelCode(err error) int {
 	if failure := client.Answered(err); failure != nil {
 		return failure.Code()
 	}
 	return 0
 }
 
-// advice returns what the user can do about err; "" if there is nothing to add.
-func advice(err error) string {
-	var refused *excepted
+// Advice returns what the user can do about err; "" if there is nothing to add.
+func Advice(err error) string {
+	var refused *Excepted
 	switch {
-	case errors.As(err, &refused) && refused.seq > 0:
-		return view.Exception(refused.seq) + " shows the narrowest change that allows it"
+	case errors.As(err, &refused) && refused.Seq > 0:
+		return view.Exception(refused.Seq) + " shows the narrowest change that allows it"
 	case errors.Is(err, fault.UsageInvalid):
 		return fmt.Sprintf("%q shows its usage", fault.Of(err).Detail("verb")+" --help")
 	case errors.Is(err, fault.DaemonNotRunning):
@@ -130,6 +141,29 @@ func advice(err error) string {
 		return `"pwos auth status" shows which keys there are to show, and whether the kernel is the one that it was`
 	case errors.Is(err, fault.CallTimeout):
 		return `--timeout gives it more time; "pwos status" tells whether the kernel answers`
+	}
+	return ""
+}
+
+// TextGiven returns the value of a text flag; nil if it was not given.
+func TextGiven(cmd *cobra.Command, name string, value string) *string {
+	if !cmd.Flags().Changed(name) {
+		return nil
+	}
+	return &value
+}
+
+// ExitStatus is an error that only sets the exit status. report prints nothing for it.
+type ExitStatus int
+
+func (s ExitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+// Given returns the first of the flags that is on the command line; "" if there is none.
+func Given(cmd *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -14,27 +14,24 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A verb that makes one syscall derives its operands and flags from the type of the call's data: each sets a member, whose field has
-// the type and the bounds.
-
-// oneCall completes the command of a verb that makes one syscall. The arguments set the members of in that operands names, in order.
-func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
-	cmd.Args = arguments(cobra.ExactArgs(len(operands)))
+// OneCall completes the command of a verb that makes one syscall. The arguments set the members of in that operands names, in order.
+func (a *App) OneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
+	cmd.Args = Arguments(cobra.ExactArgs(len(operands)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for i, name := range operands {
-			if err := memberOf(in, name).operand(args[i]); err != nil {
-				return usage(cmd, err)
+			if err := MemberOf(in, name).Operand(args[i]); err != nil {
+				return Usage(cmd, err)
 			}
 		}
-		return a.show(cmd.Context(), typ, in, a.printValue)
+		return a.Show(cmd.Context(), typ, in, a.PrintValue)
 	}
 	return cmd
 }
 
-// show makes a call and passes the answer's data to print.
-func (a *app) show(ctx context.Context, typ string, input any, print func(schema.Value) error) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, typ, input)
+// Show makes a call and passes the answer's data to print.
+func (a *App) Show(ctx context.Context, typ string, input any, print func(schema.Value) error) error {
+	return a.WithKernel(ctx, UsualTimeout, func(ctx context.Context, c *client.Client) error {
+		data, err := Invoke(ctx, c, typ, input)
 		if err != nil {
 			return err
 		}
@@ -48,8 +45,8 @@ type member struct {
 	tag reflect.StructTag
 }
 
-// memberOf returns the member of in with that JSON name. It panics if there is none.
-func memberOf(in any, name string) member {
+// MemberOf returns the member of in with that JSON name. It panics if there is none.
+func MemberOf(in any, name string) member {
 	data := reflect.ValueOf(in).Elem()
 	for _, f := range reflect.VisibleFields(data.Type()) {
 		if known, _, _ := strings.Cut(f.Tag.Get("json"), ","); known == name {
@@ -59,13 +56,13 @@ func memberOf(in any, name string) member {
 	panic(fmt.Sprintf("%T has no member %s", in, name))
 }
 
-// memberFlag adds a flag that sets a member of a call's data.
-func memberFlag(cmd *cobra.Command, in any, member, name, what string) {
-	cmd.Flags().Var(memberOf(in, member), name, what)
+// MemberFlag adds a flag that sets a member of a call's data.
+func MemberFlag(cmd *cobra.Command, in any, member, name, what string) {
+	cmd.Flags().Var(MemberOf(in, member), name, what)
 }
 
-// number returns the value of a flag for a number that must be least or greater; to stays nil if the flag is not given.
-func number(to **int64, least int64) member {
+// Number returns the value of a flag for a number that must be least or greater; to stays nil if the flag is not given.
+func Number(to **int64, least int64) member {
 	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
 }
 
@@ -117,13 +114,13 @@ func (m member) Set(text string) error {
 	return nil
 }
 
-// operand sets the member from an argument: a string, or a PID.
-func (m member) operand(text string) error {
+// Operand sets the member from an argument: a string, or a PID.
+func (m member) Operand(text string) error {
 	if m.Type() == "string" {
 		return m.Set(text)
 	}
 	least, _ := strconv.ParseInt(m.tag.Get("min"), 10, 64)
-	pid, err := pidOf(text, least)
+	pid, err := PIDOf(text, least)
 	if err == nil {
 		m.put(reflect.ValueOf(pid))
 	}

@@ -1,6 +1,7 @@
-package main_test
+package cli_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
-	pwos "github.com/promptware-os/pwos/cmd/pwos"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -20,6 +21,15 @@ func kernelError(code int) error {
 
 func unreachable(err error) error {
 	return fault.DaemonUnreachable.New("unreachable: %v", err).Wrap(err)
+}
+
+// timedOut returns the cause of a context whose --timeout has passed.
+func timedOut() error {
+	a := cli.App{Timeout: 1}
+	ctx, cancel := a.Bound(context.Background(), 0)
+	defer cancel()
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // TestStatus checks the exit statuses of PROTOCOL 8.
@@ -34,7 +44,7 @@ func TestStatus(t *testing.T) {
 		{"all well", nil, false, 0},
 		{"all well in spite of a late signal", nil, true, 0},
 		{"stdout closed", fmt.Errorf("write output: %w", syscall.EPIPE), false, 0},
-		{"error frames in a stream", pwos.ErrSeen, false, 1},
+		{"error frames in a stream", cli.ErrSeen, false, 1},
 		{"the kernel's 400", kernelError(400), false, 1},
 		{"the kernel's 409", kernelError(409), false, 8},
 		{"the kernel's 422", kernelError(422), false, 1},
@@ -46,7 +56,7 @@ func TestStatus(t *testing.T) {
 		{"undelivered", fault.ExportUndelivered.New("no receiver"), false, 7},
 		{"a kernel that did not answer, among others", errors.Join(nil, fault.ClusterKernelAway.New("away")), false, 6},
 		{"anything else", io.ErrUnexpectedEOF, false, 1},
-		{"wrong usage", pwos.Usage(io.EOF), false, 2},
+		{"wrong usage", cli.Misuse("pwos call", io.EOF), false, 2},
 		{"not authenticated", kernelError(401), false, 3},
 		{"denied", kernelError(403), false, 3},
 		{"no key was accepted", fault.AuthLogin.New("no way in").Wrap(kernelError(401)), false, 3},
@@ -63,11 +73,11 @@ func TestStatus(t *testing.T) {
 		{"not to be started", unreachable(fault.DaemonLaunch.New("no start").Wrap(io.EOF)), false, 6},
 		{"demo's kernel not to be started", fault.DaemonLaunch.New("no start").Wrap(io.EOF), false, 6},
 		{"hung up", fault.DaemonHungUp.New("hung up").Wrap(syscall.EPIPE), false, 6},
-		{"timed out", pwos.TimedOut(), false, 7},
-		{"timed out while starting", fault.DaemonLaunch.New("no start").Wrap(pwos.TimedOut()), false, 7},
+		{"timed out", timedOut(), false, 7},
+		{"timed out while starting", fault.DaemonLaunch.New("no start").Wrap(timedOut()), false, 7},
 		{"interrupted", io.EOF, true, 130},
 	} {
-		if got := pwos.Status(tt.err, tt.interrupted); got != tt.want {
+		if got := cli.Status(tt.err, tt.interrupted); got != tt.want {
 			t.Errorf("%s: status %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -77,44 +87,17 @@ func TestStatus(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
-		"pwos call --help":     pwos.Usage(io.EOF),
+		"pwos call --help":     cli.Misuse("pwos call", io.EOF),
 		"pwosd":                unreachable(fault.DaemonNotRunning),
-		"--timeout":            pwos.TimedOut(),
+		"--timeout":            timedOut(),
 		"pwos auth status":     fault.AuthLogin.New("no way in").Wrap(io.EOF),
 		"kernel.log":           fmt.Errorf("x: %w", fault.DaemonHungUp.New("hung up")),
 		"foreground":           unreachable(fault.DaemonLaunch.New("no start").Wrap(io.EOF)),
 		"only needs more time": unreachable(fault.DaemonLaunch.New("no start").Wrap(fault.DaemonNoAnswer.New("no answer within 5s"))),
 		"":                     kernelError(404), // the kernel's error has its own advice
 	} {
-		if got := pwos.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := cli.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("advice for %v is %q, want one with %q", err, got, want)
-		}
-	}
-}
-
-func TestCutMode(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ args, mode, rest string }{
-		{"", "", ""},
-		{"status --json", "", "status --json"},
-		{"--mode=daemon", "daemon", ""},
-		{"--mode daemon --log-level debug", "daemon", "--log-level debug"},
-		{"--config x --mode=daemon --log-level debug", "daemon", "--config x --log-level debug"},
-		{"--mode=client status", "client", "status"},
-		{"status --mode", "", "status --mode"},
-		{"call A.B -- --mode=daemon", "", "call A.B -- --mode=daemon"},
-		{"call A.B x=--mode=daemon", "", "call A.B x=--mode=daemon"},
-		{"run prog --mode=daemon", "", "run prog --mode=daemon"},
-		{"run prog --mode daemon", "", "run prog --mode daemon"},
-		{"--json run prog --mode=daemon", "", "--json run prog --mode=daemon"},
-		{"--runtime-dir r run prog --mode=daemon", "", "--runtime-dir r run prog --mode=daemon"},
-		{"--runtime-dir=r --json --mode=daemon", "daemon", "--runtime-dir=r --json"},
-		{"--no-spawn --timeout 5s --mode=echo", "echo", "--no-spawn --timeout 5s"},
-		{"-- --mode=daemon", "", "-- --mode=daemon"},
-	} {
-		mode, rest := pwos.CutMode(strings.Fields(tt.args))
-		if mode != tt.mode || strings.Join(rest, " ") != tt.rest {
-			t.Errorf("%q: mode %q, rest %q, want %q, %q", tt.args, mode, rest, tt.mode, tt.rest)
 		}
 	}
 }
