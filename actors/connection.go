@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/effect/provide"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -112,7 +113,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
 		}
-	case *requested:
+	case *provide.Requested:
 		c.requested(m)
 	case *progressed:
 		c.progressed(m)
@@ -367,7 +368,7 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
-	c.kernel.providers.unbind(c)
+	c.kernel.providers.Unbind(c)
 	c.credits.account.close() // the process may have changed since the connection began
 	c.kernel.background(c.ended)
 }

@@ -20,9 +20,6 @@ const (
 	maxEffects     = 64 // of all agents; the operator's are not among them
 )
 
-// errEnding cancels effects when the kernel ends.
-var errEnding = fault.KernelStopping.New("the kernel is shutting down")
-
 // errHungUp cancels an effect when its connection has closed.
 var errHungUp = fault.CallCancelled.New("its connection is closed")
 
@@ -49,7 +46,7 @@ func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
 }
 
 // end cancels all effects, including those that have not started.
-func (r *runs) end() { r.cancel(errEnding) }
+func (r *runs) end() { r.cancel(kernel.ErrStopping) }
 
 // begin runs the effect of b, whose intent is on disk, and takes ownership of b.
 func (r *runs) begin(b *frames) {
@@ -69,9 +66,9 @@ func (r *runs) run(b *frames) {
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	defer cancel(nil)
 	if r.ending.Err() != nil {
-		cancel(errEnding)
+		cancel(kernel.ErrStopping)
 	}
-	defer context.AfterFunc(r.ending, func() { cancel(errEnding) })()
+	defer context.AfterFunc(r.ending, func() { cancel(kernel.ErrStopping) })()
 
 	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation}
 	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/effect/provide"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
@@ -30,12 +31,12 @@ type frames struct {
 	size     int // bytes read for these calls: with their number, the credits to return
 	answers  int // bytes of their outcomes that were charged to the account
 	replyTo  *actor.PID
-	from     *connection     // that made these calls; nil: the kernel
-	alone    bool            // its calls run alone on their connection
-	ctx      context.Context // of calls that run alone: ends with the connection, or when the client disconnects
-	run      *ownRun         // carries out the effect of a call that Act made
-	waits    func()          // called when its call waits at the gate; nil: nothing is
-	answered bool            // they have returned, and wait for earlier batches
+	from     provide.Provider // that made these calls; nil: the kernel
+	alone    bool             // its calls run alone on their connection
+	ctx      context.Context  // of calls that run alone: ends with the connection, or when the client disconnects
+	run      *ownRun          // carries out the effect of a call that Act made
+	waits    func()           // called when its call waits at the gate; nil: nothing is
+	answered bool             // they have returned, and wait for earlier batches
 }
 
 var framesPool = sync.Pool{New: func() any { return new(frames) }}

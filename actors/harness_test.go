@@ -90,7 +90,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var gate kernel.Gate
 	var registry kernel.Registry
 	var patience time.Duration
-	var blobs actors.Blobs
+	var blobs kernel.Blobs
 	var quorum *actors.Quorum
 	var snapshots *record.Snapshots
 	var processes kernel.Processes = nobody{}
@@ -118,7 +118,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			quorum = o
 		case *record.Snapshots:
 			snapshots = o
-		case actors.Blobs:
+		case kernel.Blobs:
 			blobs = o
 		case answering:
 			patience = time.Duration(o)

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/promptware-os/pwos/effect/provide"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -123,7 +124,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case c.kernel.needsReading(subject(&call)), answersByRef(&call), codeOf(subject(&call)) != nil:
+	case c.kernel.needsReading(subject(&call)), provide.AnswersByRef(&call), codeOf(subject(&call)) != nil:
 		referred := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.readReferences(&referred)
@@ -295,8 +296,8 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 
 // readReferences reads what a call refers to, on a goroutine.
 func (c *connection) readReferences(call *kernel.Call) {
-	if answersByRef(call) {
-		call.Refused = c.kernel.providers.completeLong(c.kernel.runs.ending, c.kernel, c, call.Input.(*schema.CompleteInput))
+	if provide.AnswersByRef(call) {
+		call.Refused = c.kernel.providers.CompleteLong(c.kernel.runs.ending, c.kernel.blobs, c.caller.PID, c.kernel.originOf(&c.caller), c, call.Input.(*schema.CompleteInput))
 		call.Parked = call.Refused == nil
 		return
 	}

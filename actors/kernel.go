@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	cmap "github.com/orcaman/concurrent-map"
 
+	"github.com/promptware-os/pwos/effect/provide"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
@@ -55,7 +55,7 @@ type Config struct {
 	Tick       int64         // at the end of the journal
 	Interval   time.Duration // of a tick; 0: only commands advance the clock
 	Hosting    Hosting
-	Blobs      Blobs // nil: a value that does not fit a line is an error
+	Blobs      kernel.Blobs // nil: a value that does not fit a line is an error
 	// JudgesBodies reports whether a rule examines the body of a fetch that is given by reference. nil: no rule does.
 	JudgesBodies func() bool
 	// Binds returns what an approval of a tool's command binds of the files that the command names; nil: nothing, since no rule asks
@@ -107,7 +107,7 @@ type Kernel struct {
 	processes  kernel.Processes
 	registry   kernel.Registry
 	readOrigin func(string) (string, error)
-	providers  *providers
+	providers  *provide.Calls
 	code       Code
 	origin     string
 	gate       kernel.Gate
@@ -129,7 +129,7 @@ type Kernel struct {
 	warnings func() []string
 	booted   *schema.BootedInput
 
-	blobs        Blobs
+	blobs        kernel.Blobs
 	judgesBodies func() bool                                           // see Config
 	binds        func(pid int64, in *schema.ToolUseInput) schema.Value // see Config
 	runs         *runs                                                 // effects in flight
@@ -199,7 +199,7 @@ func New(cfg Config) *Kernel {
 		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }
 	}
 	k.readOrigin = authority.ReadOrigin
-	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
+	k.providers = provide.New(cfg.ProviderTime, k.ids.next)
 	k.gate.Bounds, k.gate.Identity, k.gate.Pause = k.accounts.admit, authority.Identify, authority.Running
 	k.gate.Token, k.gate.Tick = authority.Authorize, kernel.NoFutureTick
 	k.gate.Budget = k.budget

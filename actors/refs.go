@@ -2,26 +2,12 @@ package actors
 
 import (
 	"bytes"
-	"io"
 	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
-
-// Blobs stores values that do not fit a line (MESSAGE 4.3.2). An error that a client may see wraps a *fault.Fault. It
-// is safe for concurrent use; its methods do file I/O.
-type Blobs interface {
-	// Put writes a blob of an origin from r, for a process. text says that it is the text of a string.
-	Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error)
-	// Read returns at most most bytes of what a reference of a process, and of its origin, refers to.
-	Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error)
-}
-
-// MaxInlined bounds a value that a call refers to, in bytes. It is put into the call, and so into the journal, as if it had
-// been in the line. A replay does not need the blob.
-const MaxInlined = 1_000_000
 
 // referring returns the input of a call that refers to a blob, or nil.
 func referring(call *kernel.Call) schema.Referring {
@@ -45,7 +31,7 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	if k.blobs == nil {
 		return fault.BlobNotFound.New("this kernel has no blob directory")
 	}
-	content, err := k.blobs.Read(call.Caller.PID, k.originOf(&call.Caller), ref.Pointer(), MaxInlined)
+	content, err := k.blobs.Read(call.Caller.PID, k.originOf(&call.Caller), ref.Pointer(), kernel.MaxInlined)
 	if err != nil {
 		return fault.Of(err)
 	}
@@ -146,8 +132,8 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 // spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses only its
 // arguments, so any goroutine may call it.
 type spill struct {
-	blobs Blobs // nil: there are none
-	limit int   // of a line, in bytes, without its '\n'
+	blobs kernel.Blobs // nil: there are none
+	limit int          // of a line, in bytes, without its '\n'
 }
 
 // reply appends the answer to a call that succeeded. If a long member cannot be stored, the answer is an error, although

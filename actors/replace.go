@@ -41,7 +41,7 @@ func (k *Kernel) Replace(name schema.Domain, work func() (intact bool, err error
 		return err
 	case <-k.stopping:
 		if m.taken.CompareAndSwap(false, true) {
-			return errEnding
+			return kernel.ErrStopping
 		}
 		return <-m.done
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Result is what Decide computes.
@@ -66,3 +67,6 @@ type Event struct {
 
 // Forever is the Wait of a question of a subscription.
 const Forever = time.Duration(1<<63 - 1)
+
+// ErrStopping cancels what runs outside the kernel when the kernel ends.
+var ErrStopping = fault.KernelStopping.New("the kernel is shutting down")

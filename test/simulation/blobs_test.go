@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -25,9 +24,9 @@ type shelf struct {
 	blobs map[string][]byte
 }
 
-var _ actors.Blobs = (*shelf)(nil)
+var _ kernel.Blobs = (*shelf)(nil)
 
-// Put implements actors.Blobs.
+// Put implements kernel.Blobs.
 func (s *shelf) Put(_ int64, _ string, _ bool, r io.Reader) (schema.BlobPointer, error) {
 	content, err := io.ReadAll(r)
 	return s.put(content), err
@@ -41,7 +40,7 @@ func (s *shelf) put(content []byte) schema.BlobPointer {
 	return schema.BlobPointer{Scheme: "file", Path: path}
 }
 
-// Read implements actors.Blobs.
+// Read implements kernel.Blobs.
 func (s *shelf) Read(_ int64, _ string, p schema.BlobPointer, most int64) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,6 +84,6 @@ func (w *world) whole(q *request) string {
 	}
 	row, _ := schema.Lookup(q.typ)
 	return string(schema.Resolve(row.Output(), []byte(q.data), []byte(q.refs), func(p schema.BlobPointer) ([]byte, error) {
-		return w.blobs.Read(0, "", p, actors.MaxInlined)
+		return w.blobs.Read(0, "", p, kernel.MaxInlined)
 	}))
 }
