@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -111,12 +112,9 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 
 // grantFlags are the flags of `pwos cap grant`.
 type grantFlags struct {
-	quotas []string
-	budget []string
-	in     schema.GrantInput
-	add    bool
-	ttl    time.Duration
-	http   httpFlags
+	in   schema.GrantInput
+	add  bool
+	line profile.Line
 }
 
 func newCapGrant(a *app) *cobra.Command {
@@ -152,14 +150,11 @@ granter holds, 4 no such process.`,
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
-			return a.grant(cmd.Context(), in, f.ttl)
+			return a.grant(cmd.Context(), in, f.line.Profile().TTL)
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated")
+	addSettings(cmd.Flags(), &f.line, "quota", "budget", "ttl", "host", "http-plain", "http-open")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
-	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
-	cmd.Flags().DurationVar(&f.ttl, "ttl", 0, "how long the grant is valid, in ticks of a second, such as 5m (default: it does not expire)")
-	f.http.add(cmd)
 	cli.MemberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant is valid (default: it does not expire)")
 	return cmd
 }
@@ -176,20 +171,15 @@ func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 		add := "add"
 		in.Mode = &add
 	}
-	if in.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
-		return nil, err
+	settings := f.line.Profile()
+	given := settings.Capability()
+	if given != nil {
+		in.ResourceQuotas, in.HTTP, in.Budget = given.ResourceQuotas, given.HTTP, given.Budget
 	}
-	in.HTTP = f.http.grant()
-	if in.Budget, err = budgetOf(f.budget); err != nil {
-		return nil, err
-	}
-	switch {
-	case f.ttl != 0 && f.ttl < time.Second:
-		return nil, fmt.Errorf("--ttl must be at least 1s, not %v", f.ttl)
-	case f.ttl != 0 && in.ExpiresAtTick != nil:
+	if settings.TTL != 0 && in.ExpiresAtTick != nil {
 		return nil, errors.New("--ttl and --expires-at-tick both say when it expires: give one")
 	}
-	nothing := f.ttl == 0 && in.Budget == nil && in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
+	nothing := given == nil && in.ExpiresAtTick == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
 	}

@@ -8,11 +8,6 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Functions that the tests of the verbs use.
-var (
-	QuotasOf = quotasOf
-)
-
 // Misused returns the usage error of a command line; "" if it has none. It contacts no kernel.
 func Misused(ctx context.Context, args ...string) string {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))

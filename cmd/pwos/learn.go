@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
@@ -55,20 +54,24 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	}
 	const ofDefault = "the default grant"
 	allow, what := defaultGrant(), ofDefault
-	if j.allow != nil || j.http != nil {
+	var http *schema.HTTPGrant
+	if given := j.profile.Capability(); given != nil {
+		http = given.HTTP
+	}
+	if j.profile.Allow != nil || http != nil {
 		what = "what the flags grant"
 	}
-	if j.allow != nil {
-		allow = j.allow
+	if j.profile.Allow != nil {
+		allow = j.profile.Allow
 	}
-	denied := l.Denied(allow, j.http)
+	denied := l.Denied(allow, http)
 	peaks, servers := l.Peaks(), l.Servers()
 	line := l.CommandLine(j.kept, j.args)
 	if name := j.learn.name; name != "" {
 		if err := j.writeProfile(l, peaks, servers); err != nil {
 			return err
 		}
-		line = "pwos policy reload && " + j.profileLine(name)
+		line = "pwos policy reload && " + quote.Line(slices.Concat([]string{"pwos", "run", "--profile", name}, j.unboxed, []string{"--"}, j.args)...)
 		grant, rules := profilePaths(name)
 		a.Say("the profile is %s, its rules are %s", grant, rules)
 	}
@@ -79,16 +82,4 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 		a.Say("%s", text)
 	}
 	return a.PrintText(line)
-}
-
-// profileLine returns the command that runs the same program under the profile.
-func (j *job) profileLine(name string) string {
-	words := []string{"pwos", "run", "--profile", name}
-	for _, flag := range j.kept {
-		given, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // the profile sets these
-			words = append(words, flag)
-		}
-	}
-	return quote.Line(append(append(words, "--"), j.args...)...)
 }

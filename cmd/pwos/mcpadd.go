@@ -17,17 +17,16 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
+	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // mcpAddFlags are the flags of `pwos mcp add`.
 type mcpAddFlags struct {
-	url, bearer, dir string
-	pin              bool
-	env, limits      []string
-	http             httpFlags
-	confined         confineFlags
+	url, bearer string
+	pin         bool
+	line        profile.Line
 }
 
 // mcpServer is an MCP server to be added.
@@ -68,7 +67,7 @@ server's messages are in "pwos logs".`,
   pwos mcp add docs --url https://mcp.example.com/mcp --bearer vault/docs`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.server(cmd, args[0], args[1:])
+			s, err := f.server(args[0], args[1:])
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -85,34 +84,35 @@ server's messages are in "pwos logs".`,
 	flags.StringVar(&f.url, "url", "", "address of a server that speaks streamable HTTP")
 	flags.StringVar(&f.bearer, "bearer", "", "key below vault/ of the bearer token for requests to --url")
 	flags.BoolVar(&f.pin, "pin", false, "pin the executable too")
-	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be repeated")
-	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be repeated")
-	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: its own directory)")
-	f.http.add(cmd)
-	f.confined.add(flags)
+	addSettings(flags, &f.line, "env", "limit", "dir", "host", "http-plain", "http-open", "sandbox", "net", "read", "write", "hide", "allow-gaps")
+	flags.Lookup("env").Usage = "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be repeated"
+	flags.Lookup("dir").Usage = "working directory, where it may write (default: its own directory)"
 	return cmd
 }
 
 // server returns the server that the command line describes. Its errors are usage errors.
-func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) (*mcpServer, error) {
-	s := &mcpServer{name: name, url: f.url, pin: f.pin, http: f.http.grant()}
-	env, err := envOf(f.env, os.LookupEnv)
+func (f *mcpAddFlags) server(name string, command []string) (*mcpServer, error) {
+	s := &mcpServer{name: name, url: f.url, pin: f.pin}
+	p := f.line.Profile()
+	here, err := hereIn(p)
 	if err != nil {
 		return nil, err
 	}
+	if s.program, err = p.Program(here); err != nil {
+		return nil, err
+	}
+	env := s.program.Env
+	s.program.Env = nil
 	s.setEnv(env)
-	if s.program.Limits, err = limitsOf(f.limits); err != nil {
-		return nil, err
+	if grant := p.Capability(); grant != nil {
+		s.http = grant.HTTP
 	}
-	if s.program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
-		return nil, err
-	}
-	if f.dir != "" {
+	if p.Dir != "" {
 		state, err := cli.StateDir()
 		if err != nil {
 			return nil, err
 		}
-		dir, err := workDir(f.dir, state, client.RuntimeDir())
+		dir, err := workDir(here.Dir, state, client.RuntimeDir())
 		if err != nil {
 			return nil, err
 		}

@@ -22,10 +22,10 @@ func TestMembers(t *testing.T) {
 		{[]string{"cap", "revoke", "0"}, `"0" is not a PID: PIDs are numbers from 1; "pwos ps" lists them`},
 		{[]string{"mem", "rm"}, `"pwos mem rm KEY [flags]" does not take 0 arguments`},
 		{[]string{"policy", "reload", "x"}, `"pwos policy reload [flags]" does not take 1 argument`},
-		{[]string{"run", "--budget", "calls", "--", "x"}, `--budget "calls" does not have the form kind=amount`},
+		{[]string{"run", "--budget", "calls", "--", "x"}, `--budget takes kind=amount, not "calls"`},
 		{[]string{"run", "--budget", "calls=1,calls=2", "--", "x"}, "--budget names calls twice"},
-		{[]string{"run", "--budget", "moons=1", "--", "x"}, "--budget moons: is not a kind of budget: use calls, fetches, tokens, usd or wall_seconds"},
-		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes: "no" is not a number such as 10 or 256M`},
+		{[]string{"run", "--budget", "moons=1", "--", "x"}, "--budget: there is no setting budget.moons: [budget] has calls, fetches, tokens, usd, wall_seconds"},
+		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes takes a whole number of at least 1, such as 10 or 256M, not "no"`},
 	} {
 		if got := pwos.Misused(t.Context(), tt.args...); got != tt.want {
 			t.Errorf("%q: %s, want %s", tt.args, got, tt.want)

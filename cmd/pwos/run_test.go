@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,53 +11,6 @@ import (
 )
 
 func ptr[T any](v T) *T { return &v }
-
-// TestLimitsOf checks that a limit is a known name, given once, with a whole number of at least 1; K, M and G are powers of 1024.
-func TestLimitsOf(t *testing.T) {
-	t.Parallel()
-	got, err := pwos.LimitsOf([]string{"memory_bytes=256M", "cpu_seconds=3", "open_files=1K"})
-	if err != nil || *got.MemoryBytes != 256<<20 || *got.CPUSeconds != 3 || *got.OpenFiles != 1024 || got.WallSeconds != nil || got.Processes != nil {
-		t.Errorf("limits are %+v, %v", got, err)
-	}
-	if got, err := pwos.LimitsOf(nil); got != nil || err != nil {
-		t.Errorf("no limits are %+v, %v", got, err)
-	}
-	for _, bad := range [][]string{
-		{"cpu_seconds"},
-		{"cpu_seconds="},
-		{"cpu_seconds=0"},
-		{"cpu_seconds=-1"},
-		{"cpu_seconds=1.5"},
-		{"cpu_seconds=1KK"},
-		{"cpu_seconds=K"},
-		{"memory_bytes=9999999999G"},
-		{"memory=1"},
-		{"=1"},
-		{"processes=1", "processes=2"},
-	} {
-		if got, err := pwos.LimitsOf(bad); err == nil {
-			t.Errorf("%q is accepted as %+v", bad, got)
-		}
-	}
-}
-
-// TestEnvOf checks that a variable has the given value or that of this environment, and that an unset one is an error.
-func TestEnvOf(t *testing.T) {
-	t.Parallel()
-	here := func(name string) (string, bool) {
-		value, ok := map[string]string{"HERE": "yes", "EMPTY": ""}[name]
-		return value, ok
-	}
-	got, err := pwos.EnvOf([]string{"A=b=c", "HERE", "EMPTY", "NONE="}, here)
-	if want := map[string]string{"A": "b=c", "HERE": "yes", "EMPTY": "", "NONE": ""}; err != nil || !maps.Equal(got, want) {
-		t.Errorf("the environment is %q, %v", got, err)
-	}
-	for _, bad := range []string{"MISSING", "", "=x"} {
-		if got, err := pwos.EnvOf([]string{bad}, here); err == nil {
-			t.Errorf("%q is accepted as %q", bad, got)
-		}
-	}
-}
 
 // TestInside checks paths that contain symbolic links or do not exist.
 func TestInside(t *testing.T) {

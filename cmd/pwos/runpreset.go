@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,21 +61,10 @@ func presets() map[string]preset {
 	}
 }
 
-func presetNames() []string { return []string{"claude", "codex", "none"} }
-
-// presetOf returns the preset that --preset names, or else that of the program; ok is false if there is none.
-func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
-	name = f.preset
-	if name == "" {
-		name = filepath.Base(program)
-	}
-	p, ok = presets()[name]
-	return name, p, ok
-}
-
 // setUp completes the job of a program that has a preset.
 func (a *app) setUp(f *runFlags, j *job) error {
-	host, p, ok := f.presetOf(j.args[0])
+	host := cmp.Or(j.profile.Preset, filepath.Base(j.args[0]))
+	p, ok := presets()[host]
 	if !ok {
 		return nil
 	}
@@ -82,11 +72,15 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
-	if f.channel == "" { // the host uses standard input and output itself
+	if j.profile.Channel == "" { // the host uses standard input and output itself
 		fd3 := "fd3"
 		program.Channel = &fd3
 	}
-	home, err := f.presetHome(host)
+	home := ""
+	if j.profile.Home != "" {
+		home = program.Env["HOME"]
+	}
+	home, err := presetHome(home, cmp.Or(f.name, host))
 	if err != nil {
 		return err
 	}
@@ -106,7 +100,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		s.Write = append(s.Write, home)
 		s.Read = append(append(s.Read, d.server.command), settings...)
 	}
-	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
+	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.profile.Allow, "Upstream:"+p.upstream) || slices.Contains(j.profile.Allow, "Upstream:*"))
 	env := maps.Clone(p.env)
 	for _, one := range d.server.env { // for programs that the host starts; the doors have them in their own settings
 		env[one[0]] = one[1]
@@ -170,15 +164,10 @@ func (a *app) doors(host string) (*doors, error) {
 	}, nil
 }
 
-// presetHome returns the host's home directory: --home, or else a permanent one in the state directory, which is hidden from
-// other agents.
-func (f *runFlags) presetHome(host string) (string, error) {
-	home := f.home
+// presetHome returns the host's home directory: the one that the settings name, or else a permanent one for a name in the state
+// directory, which is hidden from other agents.
+func presetHome(home, name string) (string, error) {
 	if home == "" {
-		name := f.name
-		if name == "" {
-			name = host
-		}
 		if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 			return "", fmt.Errorf("%q cannot be the name of a home: choose another --name, or name a directory with --home", name)
 		}

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -38,7 +34,7 @@ func (f *learnFlag) Set(text string) error {
 	f.on, f.name = true, text
 	if text == "true" { // --learn without a name
 		f.name = ""
-	} else if !config.IsProfileName(text) {
+	} else if !profile.IsName(text) {
 		return fmt.Errorf("%q cannot be the name of a profile: use letters and digits, such as mine", text)
 	}
 	return nil
@@ -67,57 +63,22 @@ func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers vie
 	if err := os.MkdirAll(filepath.Dir(grant), 0o700); err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
+	p := profile.Profile{
+		Policy: filepath.Base(rules), Quotas: peaks, Allow: l.Allow(),
+		Hosts: servers.Hosts, HTTPPlain: servers.Plain, HTTPOpen: servers.Open,
+	}
+	if s := j.sandbox; s != nil {
+		p.Level, p.Net, p.AllowGaps = view.Deref(s.Level), view.Deref(s.Net), view.Deref(s.AllowGaps)
+		p.Read, p.Write, p.Hide = s.Read, s.Write, s.Hide
+	}
+	text, err := p.TOML()
+	if err != nil {
+		return err
+	}
 	if err := writeNew(rules, l.Policy.Rules(j.learn.name)); err != nil {
 		return err
 	}
-	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.Allow(), peaks, servers)))
-}
-
-// profileText returns the TOML text of a learned profile.
-func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers view.Servers) string {
-	var b strings.Builder
-	list := func(name string, all []string) {
-		if len(all) > 0 {
-			fmt.Fprintf(&b, "%s = %s\n", name, view.Texts(all))
-		}
-	}
-	text := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%s = %s\n", name, schema.AppendString(nil, value))
-		}
-	}
-	b.WriteString("# What pwos run --learn=" + j.learn.name + " has learned.\n")
-	text("policy", rules)
-	b.WriteString("\n[grant]\n")
-	list("allow", allow)
-	list("hosts", servers.Hosts)
-	if servers.Plain {
-		b.WriteString("http_plain = true\n")
-	}
-	if servers.Open {
-		b.WriteString("http_open = true\n")
-	}
-	if len(quotas) > 0 {
-		b.WriteString("\n[grant.quotas]\n")
-		for _, resource := range slices.Sorted(maps.Keys(quotas)) {
-			fmt.Fprintf(&b, "%s = %s\n", schema.AppendString(nil, resource), view.Units(quotas[resource]))
-		}
-	}
-	if s := j.sandbox; s != nil {
-		b.WriteString("\n[sandbox]\n")
-		for _, one := range []struct {
-			name  string
-			value *string
-		}{{"level", s.Level}, {"net", s.Net}} {
-			if one.value != nil {
-				text(one.name, *one.value)
-			}
-		}
-		list("read", s.Read)
-		list("write", s.Write)
-		list("hide", s.Hide)
-	}
-	return b.String()
+	return writeNew(grant, append([]byte("# What pwos run --learn="+j.learn.name+" has learned.\n"), text...))
 }
 
 // writeNew writes and syncs a file, which must not exist.
@@ -133,146 +94,26 @@ func writeNew(path string, text []byte) (err error) {
 	return nil
 }
 
-// flag is the name of a flag, with its values.
-type flag struct {
-	name   string
-	values []string
-}
-
-// profileFlags returns the flags of pwos run that a profile sets. A relative path is below dir, or below home if it begins with ~/.
-func profileFlags(p *config.Profile, dir, home string) []flag {
-	paths := func(list []string) (all []string) {
-		for _, path := range list {
-			if rest, ok := strings.CutPrefix(path, "~/"); ok {
-				path = filepath.Join(home, rest)
-			} else if !filepath.IsAbs(path) {
-				path = filepath.Join(dir, path)
-			}
-			all = append(all, path)
-		}
-		return all
+// profileOf returns the settings of the command line and of its profile. It prints which flags override the profile. Its errors are usage errors.
+func (a *app) profileOf(cmd *cobra.Command, f *runFlags) (p *profile.Profile, err error) {
+	if given := f.line.Profile(); f.learn.on && (given.Quotas != nil || given.TTL != 0) {
+		return nil, errors.New("--learn grants everything: leave out --quota and --ttl; --allow and --host name the grant to compare with")
 	}
-	text := func(value string) []string {
-		if value == "" {
-			return nil
-		}
-		return []string{value}
-	}
-	yes := func(value bool) []string {
-		if !value {
-			return nil
-		}
-		return []string{"true"}
-	}
-	all := []flag{
-		{"allow", p.Grant.Allow},
-		{"host", p.Grant.Hosts},
-		{"http-plain", yes(p.Grant.HTTPPlain)},
-		{"http-open", yes(p.Grant.HTTPOpen)},
-		{"ttl", text(p.Grant.TTL)},
-		{"sandbox", text(p.Sandbox.Level)},
-		{"net", text(p.Sandbox.Net)},
-		{"read", paths(p.Sandbox.Read)},
-		{"write", paths(p.Sandbox.Write)},
-		{"hide", paths(p.Sandbox.Hide)},
-		{"budget", budgetOfProfile(p)},
-	}
-	var quotas, limits []string
-	for _, resource := range slices.Sorted(maps.Keys(p.Grant.Quotas)) {
-		quotas = append(quotas, resource+"="+view.Units(p.Grant.Quotas[resource]))
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
-		limits = append(limits, name+"="+strconv.FormatInt(p.Limits[name], 10))
-	}
-	return append(all, flag{"quota", quotas}, flag{"limit", limits})
-}
-
-// budgetOfProfile returns the values of --budget; nil if the profile has no budget.
-func budgetOfProfile(p *config.Profile) (parts []string) {
-	for _, one := range []struct {
-		name  string
-		value *int64
-	}{{"calls", p.Budget.Calls}, {"fetches", p.Budget.Fetches}, {"tokens", p.Budget.Tokens}, {"wall_seconds", p.Budget.WallSeconds}} {
-		if one.value != nil {
-			parts = append(parts, one.name+"="+strconv.FormatInt(*one.value, 10))
+	p = new(profile.Profile)
+	if cmd.Flags().Changed("profile") {
+		if p, err = profile.Read(policy.Profiles(client.ConfigFile()), f.profile); err != nil {
+			return nil, err
 		}
 	}
-	if p.Budget.USD != nil {
-		parts = append(parts, "usd="+strconv.FormatFloat(*p.Budget.USD, 'f', -1, 64))
-	}
-	return parts
-}
-
-// applyProfile sets the flags of --profile. Flags of the command line take precedence, and it prints which.
-func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, error) {
-	if !cmd.Flags().Changed("profile") {
-		return nil, nil
-	}
-	p, err := config.ReadProfile(policy.Profiles(client.ConfigFile()), f.profile)
-	if err != nil {
-		return nil, cli.Usage(cmd, err)
-	}
-	dir := f.dir
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("find working directory: %w", err)
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil, fmt.Errorf("find home directory: %w", err)
-	}
-	if placed(p) && f.ownDir {
-		return nil, cli.Usage(cmd, fmt.Errorf("the profile %s is for an existing directory: leave out --own-dir", p.Name))
-	}
-	for _, one := range profileFlags(p, dir, home) {
-		switch given := cmd.Flags().Lookup(one.name); {
-		case len(one.values) == 0:
-		case given.Changed:
-			a.Say("--%s overrides the profile %s", one.name, p.Name)
-		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // --learn grants everything
-		default:
-			for _, value := range one.values {
-				if err := setFlag(given, value); err != nil {
-					return nil, cli.Usage(cmd, fmt.Errorf("profile %s: %w", p.Name, err))
-				}
-			}
-			given.Changed = true
-		}
+	for _, flag := range f.line.Over(p) {
+		a.Say("%s overrides the profile %s", flag, p.Name)
 	}
 	return p, nil
 }
 
-// placed reports whether the profile has paths that are relative to the working directory.
-func placed(p *config.Profile) bool {
-	return p != nil && slices.ContainsFunc(slices.Concat(p.Sandbox.Read, p.Sandbox.Write, p.Sandbox.Hide), func(path string) bool {
-		return !filepath.IsAbs(path) && !strings.HasPrefix(path, "~/")
-	})
-}
-
-// under records the profile in the job, and in the intent of its process.
-func (j *job) under(p *config.Profile) {
-	if p != nil {
-		intent := policy.ProfileIntent + p.Name
-		j.profile, j.input.Intent = p, &intent
-	}
-}
-
-// setFlag sets a flag; to a list it adds the value unsplit.
-func setFlag(f *pflag.Flag, value string) error {
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		if err := list.Append(value); err != nil {
-			return fmt.Errorf("--%s: %w", f.Name, err)
-		}
-		return nil
-	}
-	if err := f.Value.Set(value); err != nil {
-		return fmt.Errorf("--%s %s: %w", f.Name, value, err)
-	}
-	return nil
-}
-
 // ruled returns an error if the kernel has not loaded the profile's rules in their current form.
-func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
-	if p == nil || p.Policy == "" {
+func ruled(ctx context.Context, c *client.Client, p *profile.Profile) error {
+	if p.Policy == "" {
 		return nil
 	}
 	file := client.ConfigFile()
@@ -301,5 +142,5 @@ func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 }
 
 func completeProfile(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return config.Profiles(policy.Profiles(client.ConfigFile())), cobra.ShellCompDirectiveNoFileComp
+	return profile.Names(policy.Profiles(client.ConfigFile())), cobra.ShellCompDirectiveNoFileComp
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/promptware-os/pwos/client"
@@ -89,103 +87,6 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 	return t, err
 }
 
-// grant returns the grant of the agent of j. It is nil, which means the kernel's default grant, if no flag sets a part of it.
-func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
-	if !j.learn.on && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
-		return nil, nil
-	}
-	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http, Budget: j.budget}
-	if j.learn.on || j.allow == nil && j.quotas == nil {
-		pools, err := resources(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		grant.ResourceQuotas = make(map[string]float64, len(pools))
-		for resource, capacity := range pools {
-			grant.ResourceQuotas[resource] = defaultQuota
-			if j.learn.on {
-				grant.ResourceQuotas[resource] = max(defaultQuota, capacity)
-			}
-		}
-	}
-	switch {
-	case j.learn.on:
-		list, err := cli.InvokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
-		if err != nil {
-			return nil, err
-		}
-		grant.AllowedSyscalls, grant.HTTP = j.everything(list.Syscalls)
-	case j.allow == nil:
-		grant.AllowedSyscalls = defaultGrant()
-		if j.http != nil {
-			grant.AllowedSyscalls = append(grant.AllowedSyscalls, "Http.Fetch")
-		}
-	}
-	if j.ttl > 0 {
-		last, err := lastTick(ctx, c, j.ttl)
-		if err != nil {
-			return nil, err
-		}
-		grant.ExpiresAtTick = last
-	}
-	return grant, nil
-}
-
-// lastTick returns the last tick of a grant that is valid for a time from now.
-func lastTick(ctx context.Context, c *client.Client, ttl time.Duration) (*int64, error) {
-	clock, err := cli.InvokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
-	if err != nil {
-		return nil, err
-	}
-	last := clock.Tick + ticksOf(ttl)
-	return &last, nil
-}
-
-// everything returns the grant of --learn for a kernel with these syscalls: all except those that open secrets, which
-// the flags must name.
-func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
-	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // patterns do not include these
-	allow = append(allow, "*")
-	for _, pattern := range j.allow {
-		if row, ok := view.Named(pattern); !ok || row.Grant == schema.ByName {
-			allow = append(allow, pattern)
-		}
-	}
-	http := &schema.HTTPGrant{Hosts: []string{"*", "*:*"}, Plain: true}
-	if j.http != nil {
-		http.Hosts, http.Open = append(http.Hosts, j.http.Hosts...), j.http.Open
-	}
-	return allow, http
-}
-
-// ticksOf converts a duration to ticks, rounded up: one a second, the default of the kernel's clock (PROTOCOL 6).
-func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
-
-// defaultGrant returns the syscalls of the default grant: those with a code (CAP 2), and Ipc.Receive.
-func defaultGrant() []string {
-	codes := []string{"Ipc.Receive"}
-	for _, row := range schema.Syscalls() {
-		if row.Code != "" {
-			codes = append(codes, row.Code)
-		}
-	}
-	return codes
-}
-
-// defaultQuota is the default quota of each resource (CAP 3).
-const defaultQuota = 200.0
-
-// resources returns the capacity of each resource.
-func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	data, err := cli.Invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
-	if err != nil {
-		return nil, err
-	}
-	members, _ := view.Members(data)
-	pools, _ := view.As[map[string]float64](members["resources"])
-	return pools, nil
-}
-
 // run starts the agent of j. Without --detach, it returns after the agent's end.
 func (a *app) run(ctx context.Context, j *job) error {
 	ctx, stop := cli.UntilHangup(ctx)
@@ -215,7 +116,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 // start starts the agent of j. Without --detach, it returns after the agent's end, with the agent's last descriptor. If it also returns an
 // error, only the descriptor's PID is valid.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
-	if j.copied != nil {
+	if j.profile.Snapshot.Take {
 		if err := a.copyBefore(ctx, j); err != nil {
 			return end, err
 		}
@@ -240,7 +141,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	if err != nil {
 		return end, errors.Join(err, j.uncopy(err))
 	}
-	if j.copied != nil {
+	if j.profile.Snapshot.Take {
 		if err := a.tellCopied(ctx, c, j, pid); err != nil {
 			a.Say("%v", err) // only a warning, since the agent runs
 		}
@@ -281,46 +182,6 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 		return end, out.rest(ctx)
 	}
 	return end, nil
-}
-
-// spawn makes the kernel start the program, and returns the PID. It ignores the end of ctx: otherwise an agent with an
-// unknown PID could be left running.
-func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
-	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
-	defer cancel()
-	if err := ruled(patient, c, j.profile); err != nil {
-		return 0, err
-	}
-	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
-		return 0, err
-	}
-	out, err := cli.InvokeAs(patient, c, schema.SyscallSpawn, &j.input)
-	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
-		input := j.input
-		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
-		out, err = cli.InvokeAs(patient, c, schema.SyscallSpawn, &input)
-	}
-	return out.ChildPID, err
-}
-
-// mostAlike bounds the number of living agents that are named after one program.
-const mostAlike = 1000
-
-// taken reports whether a spawn was refused because a living agent has the name.
-func taken(err error) bool {
-	return cli.KernelCode(err) == 409
-}
-
-// announce prints the PID of a detached agent, or returns why its program did not start.
-func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
-	d, err := cli.Describe(ctx, c, pid)
-	if err != nil {
-		return err
-	}
-	if d.Exit != nil && d.Exit.Reason == view.NotStarted && d.State == view.Terminated {
-		return ended(d)
-	}
-	return a.PrintLine(fmt.Append(nil, pid))
 }
 
 // watch follows an agent in the foreground.

@@ -16,19 +16,13 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/version"
+	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/snapshot"
 	"github.com/promptware-os/pwos/view"
 )
-
-// copyFlags are the flags for the copy of a working directory.
-type copyFlags struct {
-	on    bool
-	limit byteCount
-	skip  []string
-}
 
 // byteCount is a flag value: a number of bytes such as 256M.
 type byteCount int64
@@ -37,9 +31,12 @@ func (b *byteCount) String() string { return strconv.FormatInt(int64(*b), 10) }
 func (b *byteCount) Type() string   { return "bytes" }
 
 func (b *byteCount) Set(text string) error {
-	n, err := countOf(text)
+	n, ok := profile.Count(text)
+	if !ok || n < 1 {
+		return cli.Told{Err: fmt.Errorf("--snapshot-limit takes a whole number of at least 1, such as 10 or 256M, not %q", text)}
+	}
 	*b = byteCount(n)
-	return err
+	return nil
 }
 
 // addLimit adds --snapshot-limit, with its default.
@@ -47,17 +44,6 @@ func addLimit(flags *pflag.FlagSet, limit *byteCount) {
 	*limit = snapshot.DefaultLimit
 	flags.Var(limit, "snapshot-limit", "most bytes that a copy may take where the file system cannot share blocks, such as 512M (default 2G)")
 	flags.Lookup("snapshot-limit").DefValue = ""
-}
-
-func (f *copyFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "snapshot", false, `copy its working directory first: "pwos undo --files PID" restores it`)
-	addLimit(flags, &f.limit)
-	flags.StringArrayVar(&f.skip, "snapshot-skip", nil, "leave this name, or path with a slash, out of the copy and of the undo, such as node_modules or build/*.o; may be repeated")
-}
-
-// alone returns a given flag that requires --snapshot; "" if there is none.
-func (f *copyFlags) alone(cmd *cobra.Command) string {
-	return cli.Given(cmd, "snapshot-limit", "snapshot-skip")
 }
 
 // copies opens the store of copies in the state directory.
@@ -75,7 +61,11 @@ func (a *app) copyBefore(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	made, err := store.Take(ctx, *j.input.Cwd, snapshot.What{Limit: int64(j.copied.limit), Skip: j.copied.skip})
+	what := snapshot.What{Limit: snapshot.DefaultLimit, Skip: j.profile.Snapshot.Skip}
+	if limit := j.profile.Snapshot.Limit; limit != nil {
+		what.Limit = *limit
+	}
+	made, err := store.Take(ctx, *j.input.Cwd, what)
 	if err != nil {
 		return err
 	}

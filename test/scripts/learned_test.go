@@ -307,7 +307,7 @@ call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
 	dir := filepath.Join(l.Dir, "home", ".config", "pwos", "profiles")
 	grant, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
 	testkit.Must(t, err)
-	if !strings.Contains(string(grant), `net = "none"`) || !strings.Contains(string(grant), `"gpu" = 2`) {
+	if !strings.Contains(string(grant), `net = 'none'`) || !strings.Contains(string(grant), "gpu = 2.0") {
 		t.Errorf("wrote %s", grant)
 	}
 	for rule, args := range map[string]string{

@@ -145,14 +145,6 @@ func Advice(err error) string {
 	return ""
 }
 
-// TextGiven returns the value of a text flag; nil if it was not given.
-func TextGiven(cmd *cobra.Command, name string, value string) *string {
-	if !cmd.Flags().Changed(name) {
-		return nil
-	}
-	return &value
-}
-
 // ExitStatus is an error that only sets the exit status. report prints nothing for it.
 type ExitStatus int
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,11 +40,19 @@ func (f *SpanFlag) Set(text string) error {
 	return err
 }
 
+// Told is an error about the value of a flag that names the flag.
+type Told struct{ Err error }
+
+func (e Told) Error() string { return e.Err.Error() }
+
 // FlagError rewrites the flag parser's error about an invalid value for users.
 func FlagError(err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
+	}
+	if told, ok := errors.AsType[Told](wrong); ok {
+		return told.Err
 	}
 	if why, ok := errors.AsType[unfit](wrong); ok {
 		return fmt.Errorf("--%s %w", wrong.GetFlag().Name, why)
@@ -65,23 +72,4 @@ func FlagError(err error) error {
 		return fmt.Errorf("--%s takes %s, and %s is too large", wrong.GetFlag().Name, what, wrong.GetValue())
 	}
 	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
-}
-
-// EachPair parses values such as name=number, and calls do with each. It refuses a name that occurs twice.
-func EachPair(flag, form string, given []string, do func(name, value string) error) error {
-	seen := make(map[string]bool)
-	for _, text := range given {
-		name, value, found := strings.Cut(text, "=")
-		switch {
-		case !found || name == "":
-			return fmt.Errorf("--%s %q does not have the form %s", flag, text, form)
-		case seen[name]:
-			return fmt.Errorf("--%s names %s twice", flag, name)
-		}
-		seen[name] = true
-		if err := do(name, value); err != nil {
-			return fmt.Errorf("--%s %s: %w", flag, name, err)
-		}
-	}
-	return nil
 }

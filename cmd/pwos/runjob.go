@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/profile"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// job describes an agent that `pwos run` starts.
+type job struct {
+	input   schema.SpawnInput // Capabilities is set by spawn, which knows the kernel's clock and resources
+	profile *profile.Profile  // the settings that it is made of
+	sandbox *schema.Sandbox   // that of the settings, for a learned profile
+
+	detach, tty bool
+	learn       learnFlag    // with it, the grant of the profile is the one to compare with
+	unnamed     bool         // the name is the program's, with a number added if that is taken
+	moved       *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
+
+	kept    []string // flags that a learned command line repeats
+	unboxed []string // the same without those of the sandbox, which a learned profile has
+	args    []string // the program and its arguments as typed
+}
+
+// job returns the job that the settings and the command line describe. Its errors are usage errors.
+func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, runtimeDir string) (*job, error) {
+	if err := f.contradiction(p); err != nil {
+		return nil, err
+	}
+	j := &job{profile: p, detach: f.detach, learn: f.learn, tty: f.tty, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
+	here, err := hereIn(p)
+	if err != nil {
+		return nil, err
+	}
+	if j.input.Program, err = p.Program(here); err != nil {
+		return nil, err
+	}
+	program := &j.input.Program
+	if err := f.surroundings(p, here, program); err != nil {
+		return nil, err
+	}
+	if s := program.Sandbox; s != nil {
+		as := *s
+		j.sandbox = &as
+	}
+	if name := f.learn.name; name != "" {
+		if err := free(name); err != nil {
+			return nil, err
+		}
+	}
+	if !p.OwnDir {
+		state, err := cli.StateDir()
+		if err != nil {
+			return nil, err
+		}
+		// A new directory may replace only the default working directory, not one that is named, and none that the settings depend on.
+		switch dir, err := workDir(here.Dir, state, runtimeDir); {
+		case err == nil:
+			program.Cwd = &dir
+		case p.Dir != "" || p.Placed() != "" || p.Snapshot.Take || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
+			return nil, err
+		}
+	}
+	if program.Command, err = commandOf(args); err != nil {
+		return nil, err
+	}
+	if p.Name != "" {
+		intent := policy.ProfileIntent + p.Name
+		j.input.Intent = &intent
+	}
+	j.unnamed = f.name == ""
+	j.input.ChildAgentID = cmp.Or(f.name, schema.AgentName(filepath.Base(args[0])))
+	return j, nil
+}
+
+// hereIn returns what the paths and variables of a profile refer to.
+func hereIn(p *profile.Profile) (here profile.Here, err error) {
+	here.Lookup = os.LookupEnv
+	here.Home, _ = os.UserHomeDir() // only paths below ~/ need it
+	if here.Dir, err = os.Getwd(); err != nil {
+		return here, fmt.Errorf("find working directory: %w", err)
+	}
+	here.Dir, err = here.Path(p.Dir)
+	return here, err
+}
+
+// surroundings sets HOME from the settings, and TERM with --tty.
+func (f *runFlags) surroundings(p *profile.Profile, here profile.Here, program *schema.Program) error {
+	env := maps.Clone(program.Env)
+	if env == nil {
+		env = make(map[string]string)
+	}
+	if p.Home != "" {
+		home, err := here.Path(p.Home)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(home); err != nil {
+			return fmt.Errorf("find home directory: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--home %s is not a directory", home)
+		}
+		env["HOME"] = home
+	}
+	if _, given := env["TERM"]; f.tty && !given {
+		env["TERM"] = os.Getenv("TERM")
+	}
+	if len(env) > 0 {
+		program.Env = env
+	}
+	return nil
+}
+
+// contradiction returns an error if settings and flags exclude each other.
+func (f *runFlags) contradiction(p *profile.Profile) error {
+	switch {
+	case f.learn.on && f.detach:
+		return errors.New("--learn must see the end of the program: leave out -d")
+	case p.Snapshot.Take && p.OwnDir:
+		return errors.New("--snapshot copies an existing directory: leave out --own-dir")
+	case !p.Snapshot.Take && (p.Snapshot.Limit != nil || p.Snapshot.Skip != nil):
+		return errors.New("--snapshot-limit and --snapshot-skip say how --snapshot copies: give that too")
+	case p.Dir != "" && p.OwnDir:
+		return errors.New("--dir and --own-dir exclude each other: give one of them")
+	case p.Placed() != "" && p.OwnDir:
+		return fmt.Errorf("the path %s of the profile is below an existing directory: leave out --own-dir", p.Placed())
+	case f.tty && f.detach:
+		return errors.New("--tty connects the program to this terminal: leave out -d")
+	case f.tty && p.Channel == "stdio":
+		return errors.New("--tty uses standard input and output: the channel must be fd3")
+	case f.tty && p.Restart != "" && p.Restart != "never":
+		return errors.New("--tty is for one run: it cannot be combined with --restart " + p.Restart)
+	}
+	return nil
+}
+
+// kept returns the flags of the command line, without those that learn, and those of settings whose keys begin with a prefix.
+func (f *runFlags) kept(cmd *cobra.Command, without ...string) (kept []string) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch _, setting := flag.Value.(settingFlag); {
+		case setting, flag.Name == "learn", flag.Name == "profile":
+		case cmd.InheritedFlags().Lookup(flag.Name) != nil && flag.Name != "runtime-dir" && flag.Name != "identity":
+		case flag.Value.Type() == "bool":
+			kept = append(kept, "--"+flag.Name)
+		default:
+			kept = append(kept, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	return append(kept, f.line.Words(without...)...)
+}
+
+// workDir returns a directory as an absolute path without symbolic links; "" is the current one. It refuses a directory that contains
+// one of places, where an agent could alter the kernel's files.
+func workDir(dir string, places ...string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
+	if info, err := os.Stat(abs); err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("--dir %s is not a directory", abs)
+	}
+	for _, place := range places {
+		if inside(place, abs) {
+			return "", fault.PlaceInside.New("the agent may write in its working directory, and the kernel keeps its files in %s, below %s: name another directory with --dir, or use --own-dir",
+				place, abs).With("place", place).With("dir", abs)
+		}
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel accepts no symbolic link here
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
+	return abs, nil
+}
+
+// inside reports whether path is dir or below it. Symbolic links are resolved, also in the existing part of a path that does not exist.
+func inside(path, dir string) bool {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			path = filepath.Join(real, strings.TrimPrefix(filepath.Clean(path), at))
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// commandOf returns args with the program's absolute path, since the kernel's PATH and directory differ from this shell's. A name that
+// is not found is returned unchanged: the kernel may find it.
+func commandOf(args []string) ([]string, error) {
+	command := slices.Clone(args)
+	if command[0] == "" {
+		return nil, errors.New("PROGRAM must not be empty")
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		if !strings.Contains(command[0], "/") {
+			return command, nil
+		}
+		path = command[0]
+	}
+	if command[0], err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("find program: %w", err)
+	}
+	return command, nil
+}

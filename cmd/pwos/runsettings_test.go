@@ -1,0 +1,70 @@
+package main_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+)
+
+// TestRunFlags checks that the help of run fits a screen and shows what people type, and that each older flag is still taken.
+func TestRunFlags(t *testing.T) {
+	t.Parallel()
+	flags, help := pwos.RunFlags()
+	var shown []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			shown = append(shown, f.Name)
+		}
+	})
+	own := slices.DeleteFunc(shown, func(name string) bool {
+		return slices.Contains([]string{"help", "identity", "json", "no-spawn", "origin", "runtime-dir", "timeout"}, name)
+	})
+	if got, want := strings.Join(own, " "), "allow budget channel env hide home host name profile read set write"; got != want {
+		t.Errorf("the help shows %s, want %s", got, want)
+	}
+	_, options, _ := strings.Cut(help, "\nFlags:\n")
+	if n := strings.Count(options, "\n"); n > 24 || n < len(own) {
+		t.Errorf("the options take %d lines:\n%s", n, options)
+	}
+	if !strings.Contains(options, "pwos help settings") {
+		t.Error("the help does not say where the other settings are")
+	}
+	for _, name := range strings.Fields(`allow allow-gaps budget channel detach dir env hide home host http-open http-plain learn limit name net own-dir
+		preset profile quota read restart sandbox snapshot snapshot-limit snapshot-skip ttl tty write`) {
+		if flags.Lookup(name) == nil {
+			t.Errorf("--%s is not taken any more", name)
+		}
+	}
+	if flags.ShorthandLookup("d") == nil {
+		t.Error("-d is not taken any more")
+	}
+}
+
+// TestSetting checks that the error about a setting names it and what it takes, and is one of usage.
+func TestSetting(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"run --set sandbox.nett=none -- true":         "--set: there is no setting sandbox.nett; did you mean sandbox.net?",
+		"run --set sandbox.net=wide -- true":          `--set sandbox.net takes none, kernel or open, not "wide"`,
+		"run --set sandbox.net -- true":               `--set takes KEY=VALUE, not "sandbox.net"`,
+		"run --net wide -- true":                      `--net takes none, kernel or open, not "wide"`,
+		"run --http-plain=maybe -- true":              `--http-plain takes true or false, not "maybe"`,
+		"spawn x --allow a --quota gpu":               `--quota takes resource=amount, with a number of at least 0, not "gpu"`,
+		"cap grant 1 Memory.Get --ttl 1ms":            `--ttl takes a duration such as 5m, of at least 1s, not "1ms"`,
+		"mcp add x --limit processes=0 -- true":       `--limit processes takes a whole number of at least 1, such as 10 or 256M, not "0"`,
+		"run --dir . --own-dir -- true":               "--dir and --own-dir exclude each other",
+		"run --set program.own_dir=1 --snapshot -- x": "leave out --own-dir",
+		"run --snapshot-skip x -- true":               "say how --snapshot copies",
+		"run --learn --quota gpu=1 -- true":           "--learn grants everything: leave out --quota",
+		"run --env NO_SUCH_VARIABLE_HERE -- true":     "the variable NO_SUCH_VARIABLE_HERE is not set here",
+		"run --home no/such -- true":                  "find home directory",
+	} {
+		if got := pwos.Misused(t.Context(), strings.Fields(line)...); !strings.Contains(got, want) {
+			t.Errorf("pwos %s: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package profile_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/profile"
+)
+
+var update = flag.Bool("update", false, "write the table of settings into docs/profiles.md")
+
+// TestDocs compares the table in docs/profiles.md with the settings.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join("..", "docs", "profiles.md")
+	text := testkit.ReadFile(t, name)
+	block := regexp.MustCompile("(?s)(<!-- generated: go test ./profile -run TestDocs -update -->\n).*?(<!-- end -->\n)")
+	if !block.MatchString(text) {
+		t.Fatalf("%s has no table", name)
+	}
+	var b strings.Builder
+	b.WriteString("| key | flag | what | takes |\n|---|---|---|---|\n")
+	for _, s := range profile.Settings() {
+		flag := s.Flag
+		table, word, _ := strings.Cut(s.Key, ".")
+		switch {
+		case flag != "":
+			flag = "`--" + flag + "`"
+		case table == "limits":
+			flag = "`--limit " + word + "=`"
+		case table == "budget":
+			flag = "`--budget " + word + "=`"
+		}
+		takes := s.Takes
+		if s.Many {
+			takes = "a list of " + takes
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.About, "*", `\*`), takes)
+	}
+	want := block.ReplaceAllString(text, "${1}\n"+strings.ReplaceAll(b.String(), "$", "$$")+"\n${2}")
+	if *update {
+		testkit.Must(t, os.WriteFile(name, []byte(want), 0o644))
+		return
+	}
+	if text != want {
+		t.Errorf("the table in %s is not that of the settings: go test ./profile -run TestDocs -update", name)
+	}
+}

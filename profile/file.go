@@ -1,0 +1,180 @@
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// decoder sets the settings of a file.
+type decoder struct {
+	parser unstable.Parser
+	rows   []*Setting
+	tree   map[string]any // the file's values
+}
+
+// decode sets the settings of a file. An error has its line.
+func (p *Profile) decode(text []byte) (line int, err error) {
+	d := decoder{rows: p.settings()}
+	if err := toml.Unmarshal(text, &d.tree); err != nil {
+		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ = at.Position()
+		}
+		return line, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	d.parser.Reset(text)
+	var table []string
+	for d.parser.NextExpression() {
+		switch e := d.parser.Expression(); e.Kind {
+		case unstable.KeyValue:
+			line, err = d.entry(table, e)
+		case unstable.ArrayTable:
+			line, err = d.line(e), fmt.Errorf("%s is not a list of tables", strings.Join(words(nil, e), "."))
+		case unstable.Table:
+			table = words(nil, e)
+			if !isTable(d.rows, table) {
+				line, err = d.line(e), unknown(d.rows, table)
+			}
+		}
+		if err != nil {
+			return line, err
+		}
+	}
+	return 0, nil
+}
+
+// entry sets the settings of a name and its value.
+func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) {
+	name := words(table, e)
+	s := find(d.rows, name)
+	switch {
+	case e.Value().Kind == unstable.InlineTable && isTable(d.rows, name):
+		for it := e.Value().Children(); it.Next(); {
+			if line, err := d.entry(name, it.Node()); err != nil {
+				return line, err
+			}
+		}
+		return 0, nil
+	case isTable(d.rows, name):
+		return d.line(e), fmt.Errorf("%s is a table", strings.Join(name, "."))
+	case s == nil:
+		return d.line(e), unknown(d.rows, name)
+	}
+	var value any = d.tree
+	for _, word := range name {
+		in, _ := value.(map[string]any)
+		value = in[word]
+	}
+	shown := fmt.Sprint(value)
+	if text, ok := value.(string); ok {
+		shown = strconv.Quote(text)
+	}
+	takes := s.Takes
+	switch {
+	case s.Many:
+		takes = "a list of " + takes
+	case s.form != "":
+		value = map[string]any{name[len(name)-1]: value}
+	}
+	if !s.load(value) {
+		return d.line(e), fmt.Errorf("%s takes %s, not %s", strings.Join(name, "."), takes, shown)
+	}
+	return 0, nil
+}
+
+// line returns the line of the name of e.
+func (d *decoder) line(e *unstable.Node) int {
+	name := e.Key()
+	name.Next()
+	return 1 + bytes.Count(d.parser.Data()[:name.Node().Raw.Offset], []byte("\n"))
+}
+
+// words returns table with the name of e, a setting or a table, appended.
+func words(table []string, e *unstable.Node) []string {
+	name := slices.Clone(table)
+	for it := e.Key(); it.Next(); {
+		name = append(name, string(it.Node().Data))
+	}
+	return name
+}
+
+// find returns the setting with a name, or the one that is an open table which has the name. Case is ignored.
+func find(rows []*Setting, name []string) *Setting {
+	i := slices.IndexFunc(rows, func(s *Setting) bool {
+		of := name
+		if s.form != "" {
+			of = name[:len(name)-1]
+		}
+		return strings.EqualFold(strings.Join(of, "."), s.Key)
+	})
+	if i < 0 {
+		return nil
+	}
+	return rows[i]
+}
+
+// isTable reports whether settings are in a table.
+func isTable(rows []*Setting, name []string) bool {
+	table := strings.ToLower(strings.Join(name, "."))
+	return slices.ContainsFunc(rows, func(s *Setting) bool { return strings.HasPrefix(s.Key, table+".") || s.form != "" && s.Key == table })
+}
+
+// unknown returns the error for a name that no setting has. It names a setting that may be meant, or those of the same table.
+func unknown(rows []*Setting, name []string) error {
+	key := strings.Join(name, ".")
+	table, word, _ := strings.Cut(key, ".")
+	var keys, words []string
+	for _, s := range rows {
+		keys = append(keys, s.Key)
+		if below, ok := strings.CutPrefix(s.Key, table+"."); ok {
+			words = append(words, below)
+		}
+	}
+	wrong, near := "there is no setting "+key, ""
+	if len(words) == 0 {
+		near = schema.Nearest(key, slices.Values(keys))
+	} else if near = schema.Nearest(word, slices.Values(words)); near != "" {
+		near = table + "." + near
+	}
+	switch {
+	case near != "":
+		return fmt.Errorf("%s; did you mean %s?", wrong, near)
+	case len(words) > 0:
+		return fmt.Errorf("%s: [%s] has %s", wrong, table, strings.Join(words, ", "))
+	}
+	return fmt.Errorf(`%s: "pwos help settings" lists all`, wrong)
+}
+
+// TOML returns the profile as a file.
+func (p *Profile) TOML() ([]byte, error) {
+	tree := make(map[string]any)
+	for _, s := range p.settings() {
+		value := s.value()
+		if value == nil {
+			continue
+		}
+		in, name := tree, s.Key
+		if table, last, ok := strings.Cut(s.Key, "."); ok {
+			below, _ := tree[table].(map[string]any)
+			if below == nil {
+				below = make(map[string]any)
+				tree[table] = below
+			}
+			in, name = below, last
+		}
+		in[name] = value
+	}
+	text, err := toml.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,160 @@
+package profile
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Line has the settings of a command line, in its order. The zero Line has none.
+type Line struct {
+	given []given
+	named []string // each name that a flag has set in a table, such as "--limit processes"
+}
+
+// given is a flag of a command line that sets settings.
+type given struct {
+	name, text string // --net and its value, or "--set sandbox.net" and its value
+	covers     string // it replaces the settings of a file with this key or, if it ends in a dot, in this table
+	values     []value
+}
+
+// value is the text of a setting, which is a row of the table.
+type value struct {
+	row  int
+	text string
+}
+
+// Set adds --set KEY=VALUE. A path means the same as in a file.
+func (l *Line) Set(text string) error {
+	key, val, found := strings.Cut(text, "=")
+	if !found {
+		return fmt.Errorf("--set takes KEY=VALUE, not %q", text)
+	}
+	rows := Settings()
+	i := slices.IndexFunc(rows, func(s *Setting) bool { return key == s.Key || s.form != "" && strings.HasPrefix(key, s.Key+".") })
+	if i < 0 {
+		return fmt.Errorf("--set: %w", unknown(rows, strings.Split(key, ".")))
+	}
+	s := rows[i]
+	if key != s.Key {
+		val = key[len(s.Key)+1:] + "=" + val
+	}
+	return l.add(given{name: "--set " + key, text: val, covers: s.Key, values: []value{{i, val}}})
+}
+
+// Flag adds a flag of Flags. A path is relative to the current directory.
+func (l *Line) Flag(name, text string) error {
+	rows := Settings()
+	g := given{name: "--" + name, text: text}
+	if i := slices.IndexFunc(rows, func(s *Setting) bool { return s.Flag == name }); i >= 0 {
+		g.covers, g.values = rows[i].Key, []value{{i, text}}
+		if rows[i].path && text != "" {
+			path, err := filepath.Abs(text)
+			if err != nil {
+				return fmt.Errorf("find --%s: %w", name, err)
+			}
+			g.values[0].text = path
+		}
+		if of, _, _ := strings.Cut(text, "="); rows[i].form != "" && !l.first(name, of) {
+			return fmt.Errorf("--%s names %s twice", name, of)
+		}
+		return l.add(g)
+	}
+	of := groups()[slices.IndexFunc(groups(), func(of group) bool { return of.Name == name })]
+	g.covers = of.prefix
+	parts := []string{text}
+	if of.comma {
+		parts = slices.DeleteFunc(strings.Split(text, ","), func(part string) bool { return text == "" })
+	}
+	for _, part := range parts {
+		key, val, found := strings.Cut(part, "=")
+		if !found {
+			return fmt.Errorf("--%s takes %s, not %q", name, of.form, part)
+		}
+		i := slices.IndexFunc(rows, func(s *Setting) bool { return s.Key == of.prefix+key })
+		if i < 0 {
+			return fmt.Errorf("--%s: %w", name, unknown(rows, []string{of.prefix + key}))
+		}
+		if !l.first(name, key) {
+			return fmt.Errorf("--%s names %s twice", name, key)
+		}
+		g.values = append(g.values, value{i, val})
+	}
+	return l.add(g)
+}
+
+// first reports whether a flag has not set a name before.
+func (l *Line) first(flag, name string) bool {
+	is := flag + " " + name
+	if slices.Contains(l.named, is) {
+		return false
+	}
+	l.named = append(l.named, is)
+	return true
+}
+
+// add adds a flag whose values are valid.
+func (l *Line) add(g given) error {
+	rows := Settings()
+	for _, v := range g.values {
+		s := rows[v.row]
+		if v.text == "" && s.path && s.Many || !s.put(v.text) {
+			name, takes := g.name, s.Takes
+			if strings.HasSuffix(g.covers, ".") {
+				name += " " + strings.TrimPrefix(s.Key, g.covers)
+			} else if s.form != "" {
+				takes = s.form + ", with " + takes
+			}
+			return fmt.Errorf("%s takes %s, not %q", name, takes, v.text)
+		}
+	}
+	l.given = append(l.given, g)
+	return nil
+}
+
+// Over sets the settings of the command line in a profile. The first value of a setting replaces that of the profile; later ones replace
+// it too, or add to it if it is a list. replaced are the flags that have replaced settings of the profile.
+func (l *Line) Over(p *Profile) (replaced []string) {
+	rows := p.settings()
+	seen := make(map[*Setting]bool)
+	for _, g := range l.given {
+		had := false
+		for _, s := range rows {
+			if seen[s] || s.Key != g.covers && (!strings.HasSuffix(g.covers, ".") || !strings.HasPrefix(s.Key, g.covers)) {
+				continue
+			}
+			seen[s], had = true, had || s.value() != nil
+			s.discard()
+		}
+		if had {
+			replaced = append(replaced, g.name)
+		}
+		for _, v := range g.values {
+			rows[v.row].put(v.text)
+		}
+	}
+	return replaced
+}
+
+// Profile returns the profile of a command line alone.
+func (l *Line) Profile() *Profile {
+	p := new(Profile)
+	l.Over(p)
+	return p
+}
+
+// Words returns the flags of the command line, without those of settings whose keys begin with a prefix.
+func (l *Line) Words(without ...string) (words []string) {
+	for _, g := range l.given {
+		if slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(g.covers, prefix) }) {
+			continue
+		}
+		if key, ok := strings.CutPrefix(g.name, "--set "); ok {
+			g.name = "--set=" + key
+		}
+		words = append(words, g.name+"="+g.text)
+	}
+	return words
+}
