@@ -163,7 +163,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		return
 	}
 	for i := range b.calls {
-		if b.unrecorded() {
+		if b.sender.unrecorded() {
 			break
 		}
 		call := &b.calls[i]
@@ -226,7 +226,7 @@ func (a *audit) flush(ctx actor.Context) {
 		ctx.Send(a.kernel.agents, retimed{})
 	}
 	// An urgent entry does not show that there is room for others.
-	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
+	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.sender.unrecorded() && !b.throttled() })
 	recorded := entries && !a.urgent
 	if recorded {
 		a.retrySteps(ctx)
@@ -267,7 +267,7 @@ func (a *audit) awaitDisk(b *batch) {
 			a.commands[b.domain] = last
 		}
 	}
-	if b.unrecorded() {
+	if b.sender.unrecorded() {
 		last = a.journal.Head().Seq
 	}
 	a.hold(b, last)
@@ -298,7 +298,7 @@ func (a *audit) release(ctx actor.Context) {
 		if !a.mayLeave(&h) {
 			kept, unsynced = append(kept, h), unsynced || h.seq > a.synced
 		} else {
-			h.batch.sender.answer(ctx, a)
+			h.batch.sender.answer(ctx, a.kernel)
 		}
 	}
 	clear(a.unreleased[len(kept):])

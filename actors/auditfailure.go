@@ -80,7 +80,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 // uncount removes a lost batch from the metrics, which are computed from the journal.
 func (a *audit) uncount(b *batch) {
 	for i := range b.calls {
-		if !b.unrecorded() && !b.calls[i].Throttled {
+		if !b.sender.unrecorded() && !b.calls[i].Throttled {
 			a.metrics.Count(&b.calls[i], -1)
 		}
 	}
@@ -174,7 +174,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		a.retries = append(a.retries, s)
 		return
 	}
-	b.sender.answer(ctx, a)
+	b.sender.answer(ctx, a.kernel)
 }
 
 // unconcluded removes what is known of an intent, or of its outcome, whose entry is lost.

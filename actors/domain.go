@@ -35,9 +35,7 @@ type domain struct {
 	watching []*batch // queries of subscriptions without news: any change of the state may be news
 	changes  uint64   // number of changes
 
-	resumed    bool    // a process was resumed, and that is not published yet
-	exited     []int64 // likewise, PIDs of processes that have ended
-	registered bool    // likewise, a registration was added or removed
+	news kernel.News // that is not published yet
 }
 
 // saga is a call that is decided in slices, or whose steps run.
@@ -149,7 +147,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			return
 		case result.More != nil || len(result.Steps) > 0:
 			if i > 0 {
-				b.sender.(*frames).split(ctx, d, i)
+				b.sender.split(ctx, d, i)
 				i = 0
 			}
 			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
@@ -220,11 +218,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
 		d.stateChanged()
-		d.resumed = d.resumed || call.Syscall == schema.ProcessResume.Row()
-		if in, ok := call.Input.(*schema.ProcessExitInput); ok {
-			d.exited = append(d.exited, in.PIDs...)
-		}
-		d.registered = d.registered || call.Syscall == schema.SyscallRegister.Row() || call.Syscall == schema.SyscallUnregister.Row()
+		d.news.Add(result.News)
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)
@@ -259,25 +253,22 @@ func (d *domain) forward(ctx actor.Context, b *batch) {
 	if d.rebuilding.err == nil { // otherwise the last published state stays until there is one again
 		d.publish()
 	}
-	if d.resumed {
-		d.resumed = false
+	news := d.news
+	d.news = kernel.News{}
+	if news.Resumed {
 		d.kernel.Answered(kernel.Resumed)
 	}
-	if d.exited != nil {
+	if news.Exited != nil {
 		for name := range d.kernel.states {
-			ctx.Send(d.kernel.domains[name], exitedProcesses{d.exited})
+			ctx.Send(d.kernel.domains[name], exitedProcesses{news.Exited})
 		}
-		d.exited = nil
 	}
-	if d.registered {
-		d.registered = false
+	if news.Callable {
 		if grants := d.kernel.domains[schema.Capability]; grants != nil {
 			ctx.Send(grants, published{})
 		}
 	}
-	if s, ok := b.sender.(*step); ok && s.saga != nil {
-		ctx.Send(s.from, stepDone{s.saga, s.calls[0].Err})
-	}
+	b.sender.forwarded(ctx)
 }
 
 // publish makes the applied changes visible to the other domains.

@@ -118,7 +118,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	call := &b.calls[0]
 	if b.run != nil {
 		end.Ran = true
-		return r.guarded(ctx, b.run.do, call, job)
+		return r.guarded(ctx, b.run, call, job)
 	}
 	do, ok := call.Effect.Run.(*kernel.Invocation)
 	if ok && do.Describe {

@@ -262,7 +262,12 @@ func (q *question) refuse(_ actor.Context, d *domain, _ int) {
 	d.rebuilding.following = append(d.rebuilding.following, &q.batch)
 }
 
-func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, &q.batch) }
+func (q *question) answer(ctx actor.Context, _ *Kernel) { ctx.Send(q.replyTo, &q.batch) }
+
+// unrecorded says that a query about the journal has no entry.
+func (q *question) unrecorded() bool { return q.calls[0].Syscall.Kind == schema.KindQuery }
+
+func (q *question) isOver() bool { return q.over.Load() }
 
 // stateChanged decides the questions without news again, before any later message: the state has changed.
 func (d *domain) stateChanged() {

@@ -34,7 +34,7 @@ type frames struct {
 	from     provide.Provider // that made these calls; nil: the kernel
 	alone    bool             // its calls run alone on their connection
 	ctx      context.Context  // of calls that run alone: ends with the connection, or when the client disconnects
-	run      *ownRun          // carries out the effect of a call that Act made
+	run      kernel.Runner    // carries out the effect of a call of the kernel itself; nil: the runner of its row
 	waits    func()           // called when its call waits at the gate; nil: nothing is
 	answered bool             // they have returned, and wait for earlier batches
 }
@@ -61,7 +61,7 @@ func (f *frames) ready(_ actor.Context, d *domain) bool {
 	if p == nil {
 		return true
 	}
-	if p.frames != f {
+	if p.batch != &f.batch {
 		p.behind = append(p.behind, &f.batch)
 		return false
 	}
@@ -145,14 +145,36 @@ func (f *frames) charge(call *kernel.Call) {
 }
 
 // answer sends the frames back to their connection, after their effects outside the kernel.
-func (f *frames) answer(ctx actor.Context, a *audit) {
-	f.bind(a.kernel.providers)
+func (f *frames) answer(ctx actor.Context, k *Kernel) {
+	f.bind(k.providers)
 	if f.intends() {
-		a.kernel.runs.begin(f)
+		k.runs.begin(f)
 	} else if list := f.effects(); list != nil {
-		ctx.Send(a.kernel.agents, effects{list, f}) // agents owns them from here on
+		ctx.Send(k.agents, effects{list, f}) // agents owns them from here on
 	} else {
 		ctx.Send(f.replyTo, &f.batch)
+	}
+}
+
+// work ends with the connection, for a call that runs alone.
+func (f *frames) work() context.Context {
+	if f.ctx == nil {
+		return context.Background()
+	}
+	return f.ctx
+}
+
+// pend keeps the later frames of the connection in order behind the call i.
+func (f *frames) pend(ctx actor.Context, d *domain, i int) {
+	if i > 0 {
+		f.split(ctx, d, i)
+	}
+	if d.pended == nil {
+		d.pended = make(map[string]*pended)
+	}
+	d.pended[f.calls[0].Caller.Conn] = &pended{batch: &f.batch}
+	if f.waits != nil {
+		f.waits()
 	}
 }
 
@@ -208,7 +230,22 @@ type sender interface {
 	// charge adds the outcome of a call to its agent's bytes in flight.
 	charge(call *kernel.Call)
 	// answer is called when nothing that the outcomes reveal can be lost.
-	answer(ctx actor.Context, a *audit)
+	answer(ctx actor.Context, k *Kernel)
+
+	// What follows is nothing for most senders.
+
+	// unrecorded reports whether the batch has no entry.
+	unrecorded() bool
+	// over reports whether nobody waits for the outcome any more.
+	isOver() bool
+	// work returns the context of what is computed for the batch.
+	work() context.Context
+	// split forwards the first n calls by themselves.
+	split(ctx actor.Context, d *domain, n int)
+	// pend is called when the call i waits at the gate.
+	pend(ctx actor.Context, d *domain, i int)
+	// forwarded is called when the batch was sent to the audit log.
+	forwarded(ctx actor.Context)
 }
 
 func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(ctx, b, wait) }
@@ -231,11 +268,17 @@ func (b *batch) refuse(ctx actor.Context, d *domain, from int) {
 
 func (b *batch) charge(*kernel.Call) {}
 
-// unrecorded reports whether b has no entry: it is a question of the kernel about the journal.
-func (b *batch) unrecorded() bool {
-	_, ok := b.sender.(*question)
-	return ok && b.calls[0].Syscall.Kind == schema.KindQuery
-}
+func (b *batch) unrecorded() bool { return false }
+
+func (b *batch) isOver() bool { return false }
+
+func (b *batch) work() context.Context { return context.Background() }
+
+func (b *batch) split(actor.Context, *domain, int) {}
+
+func (b *batch) pend(actor.Context, *domain, int) {}
+
+func (b *batch) forwarded(actor.Context) {}
 
 // throttled reports whether no call of b has an entry, because the agent exceeds a bound.
 func (b *batch) throttled() bool {

@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// pended are frames whose first call waits at the gate, and the later frames of their connection, since frames take effect
-// in order.
+// pended is a batch whose first call waits at the gate, and the later ones of its connection, since frames take effect in
+// order.
 type pended struct {
-	frames *frames
+	batch  *batch
 	behind []*batch
 }
 
@@ -59,8 +59,8 @@ func (k *Kernel) budget(call *kernel.Call) kernel.Verdict {
 
 // use uses up the approval of the i-th call of b, and then decides the call. Nothing else has changed.
 func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
-	if f, ok := b.sender.(*frames); ok && i > 0 {
-		f.split(ctx, d, i)
+	if i > 0 {
+		b.sender.split(ctx, d, i)
 		i = 0
 	}
 	use := kernel.Result{Steps: []schema.Request{*b.calls[i].Approval.Use}}
@@ -73,18 +73,7 @@ func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 	if b.question != q.ID {
 		b.question, b.until = q.ID, time.Time{}
 	}
-	if f, ok := b.sender.(*frames); ok {
-		if i > 0 {
-			f.split(ctx, d, i)
-		}
-		if d.pended == nil {
-			d.pended = make(map[string]*pended)
-		}
-		d.pended[f.calls[0].Caller.Conn] = &pended{frames: f}
-		if f.waits != nil {
-			f.waits()
-		}
-	}
+	b.sender.pend(ctx, d, i)
 	d.park(ctx, b, q.Wait)
 }
 
@@ -104,7 +93,7 @@ func (d *domain) passAgain(pids []int64) {
 func (d *domain) answered(question string) {
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.question == question }) {
-			if call := &p.batch.calls[0]; d.kernel.commanding(call) != nil {
+			if d.kernel.refers.MayChange(&p.batch.calls[0]) {
 				d.bindAgain(p.batch)
 				continue
 			}
@@ -121,10 +110,7 @@ type bound struct{ batch *batch }
 func (d *domain) bindAgain(b *batch) {
 	self, root := d.kernel.domains[d.name], d.kernel.root
 	d.kernel.background(func() {
-		call := &b.calls[0]
-		if in := d.kernel.commanding(call); in != nil {
-			call.Err = d.kernel.bindFiles(call, in)
-		}
+		d.kernel.refers.Again(&b.calls[0])
 		root.Send(self, bound{b})
 	})
 }
@@ -148,7 +134,7 @@ func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
 		about.Err = kernel.Invalid("data", "says it all: leave out resource_id and amount")
 		return about
 	}
-	if k.read(about); k.needsReading(about) && about.Caller.PID != call.Caller.PID && !about.Probe.Operator {
+	if k.read(about); k.refers.Needs(about) && about.Caller.PID != call.Caller.PID && !about.Probe.Operator {
 		about.Err = kernel.Invalid("data", "must not refer to files of another process")
 	}
 	return about

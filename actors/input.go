@@ -124,7 +124,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case c.kernel.needsReading(subject(&call)), provide.AnswersByRef(&call), codeOf(subject(&call)) != nil:
+	case c.kernel.refers.Needs(subject(&call)), provide.AnswersByRef(&call), codeOf(subject(&call)) != nil:
 		referred := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.readReferences(&referred)
@@ -305,22 +305,7 @@ func (c *connection) readReferences(call *kernel.Call) {
 }
 
 // readReferences reads what a call refers to.
-func (k *Kernel) readReferences(call *kernel.Call) {
-	call = subject(call)
-	if in := referring(call); in != nil {
-		call.Err = k.inline(call, in)
-	}
-	if in := k.noted(call); in != nil {
-		call.Err = k.noteBody(call, in)
-	}
-	if in := k.commanding(call); in != nil {
-		if in.Binds != nil {
-			call.Err = kernel.Invalid("binds", "is added by the kernel: leave it out")
-			return
-		}
-		call.Err = k.bindFiles(call, in)
-	}
-}
+func (k *Kernel) readReferences(call *kernel.Call) { k.refers.Read(subject(call)) }
 
 // keep copies a line that a call may alias, since its buffer is reused. A single line gets its own memory; the lines of a
 // burst share some.

@@ -17,6 +17,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 
 	"github.com/promptware-os/pwos/effect/provide"
+	"github.com/promptware-os/pwos/effect/refer"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
@@ -60,7 +61,7 @@ type Config struct {
 	JudgesBodies func() bool
 	// Binds returns what an approval of a tool's command binds of the files that the command names; nil: nothing, since no rule asks
 	// or the tool runs no command. It reads files. nil: no command is bound.
-	Binds   func(pid int64, in *schema.ToolUseInput) schema.Value
+	Binds   refer.Binds
 	Runners map[string]kernel.Runner // by the type of the syscall whose effect they carry out
 	// Begins has functions by type of syscall. Each is called with what to do, in the order of the intents, when these are
 	// on disk and before the runners run. They must not block.
@@ -129,15 +130,14 @@ type Kernel struct {
 	warnings func() []string
 	booted   *schema.BootedInput
 
-	blobs        kernel.Blobs
-	judgesBodies func() bool                                           // see Config
-	binds        func(pid int64, in *schema.ToolUseInput) schema.Value // see Config
-	runs         *runs                                                 // effects in flight
-	resumes      func(*idempotency.Intent) ([]byte, bool)
-	hosting      *sharedHost
-	agents       *actor.PID     // carries out the effects of calls on programs
-	ended        chan struct{}  // closed when every program has ended
-	tasks        sync.WaitGroup // goroutines of agents
+	blobs   kernel.Blobs
+	refers  refer.Reader // reads what calls refer to
+	runs    *runs        // effects in flight
+	resumes func(*idempotency.Intent) ([]byte, bool)
+	hosting *sharedHost
+	agents  *actor.PID     // carries out the effects of calls on programs
+	ended   chan struct{}  // closed when every program has ended
+	tasks   sync.WaitGroup // goroutines of agents
 
 	stopping chan struct{}   // closed when the kernel is told to end
 	life     context.Context // ends at the same time
@@ -167,8 +167,8 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		budgets:    cfg.Budgets,
-		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies, binds: cfg.Binds,
-		warnings: cfg.Warnings, booted: cfg.Booted,
+		blobs:      cfg.Blobs,
+		warnings:   cfg.Warnings, booted: cfg.Booted,
 		hosting:  newSharedHost(cfg.Hosting),
 		clock:    newClock(cfg.Tick, cfg.Interval),
 		ended:    make(chan struct{}),
@@ -203,6 +203,7 @@ func New(cfg Config) *Kernel {
 	k.gate.Bounds, k.gate.Identity, k.gate.Pause = k.accounts.admit, authority.Identify, authority.Running
 	k.gate.Token, k.gate.Tick = authority.Authorize, kernel.NoFutureTick
 	k.gate.Budget = k.budget
+	k.refers = refer.Reader{Blobs: cfg.Blobs, Origin: k.originOf, JudgesBodies: cfg.JudgesBodies, Binds: cfg.Binds}
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
 	k.runs.begins, k.runs.ends = cfg.Begins, cfg.Ends

@@ -52,7 +52,7 @@ func (k *Kernel) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) 
 	}
 	run := &ownRun{run: own.Run, done: make(chan struct{})}
 	defer run.wait()
-	return k.answer(ctx, call, run, own.Waits)
+	return k.answer(ctx, call, run.do, own.Waits)
 }
 
 // ownCall returns the call of own, with its data encoded for the journal and a name for its connection.
@@ -89,7 +89,7 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 }
 
 // answer makes a call, whose message gets an id.
-func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun, waits func()) (kernel.Answer, error) {
+func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run kernel.Runner, waits func()) (kernel.Answer, error) {
 	call, caller := *made, made.Caller
 	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)

@@ -105,7 +105,7 @@ func (a *audit) revealsToAll(b *batch, last uint64) uint64 {
 	switch {
 	case a.quorum == nil:
 		return 0
-	case b.domain == schema.Audit || b.unrecorded(): // it has seen the journal itself
+	case b.domain == schema.Audit || b.sender.unrecorded(): // it has seen the journal itself
 		return last
 	}
 	seen := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval])
@@ -213,9 +213,9 @@ func (a *audit) quorumTick(ctx actor.Context) {
 		switch {
 		case h.batch.answersFromDisk():
 			h.batch.markDiskOnly()
-			h.batch.sender.answer(ctx, a)
+			h.batch.sender.answer(ctx, a.kernel)
 		case own != nil && own.ends == nil && ending:
-			h.batch.sender.answer(ctx, a)
+			h.batch.sender.answer(ctx, a.kernel)
 		case waited >= patience:
 			if rest := a.giveUp(ctx, &h); rest != nil {
 				kept = append(kept, *rest)

@@ -33,10 +33,7 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 	self, root := d.kernel.domains[d.name], d.kernel.root
 	r := reading{batch: b, begun: begun, epoch: d.epoch, changes: d.changes}
 	ctx, cancel := context.WithCancel(d.kernel.life)
-	release := func() bool { return true }
-	if f, ok := b.sender.(*frames); ok {
-		release = context.AfterFunc(f.ctx, cancel)
-	}
+	release := context.AfterFunc(b.sender.work(), cancel)
 	d.kernel.background(func() {
 		r.result, r.err = d.guarded(&b.calls[0], func() (kernel.Result, error) { return read(ctx) })
 		release()
@@ -61,12 +58,11 @@ func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)
 func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	b, call := r.batch, &r.batch.calls[0]
 	_, system := errors.AsType[syscall.Errno](r.err)
-	q, _ := b.sender.(*question)
 	switch waits := r.result.Wait > 0; {
 	case errors.Is(r.err, context.Canceled):
 		b.sender.giveUp(ctx, d)
 		return
-	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.changes != d.changes || q != nil && q.over.Load()):
+	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.changes != d.changes || b.sender.isOver()):
 		d.queue = append(d.queue, b)
 		return
 	case system: // may be temporary
@@ -74,8 +70,8 @@ func (d *domain) haveRead(ctx actor.Context, r *reading) {
 		d.fail(call, errNoState())
 	case r.err != nil:
 		d.fail(call, r.err)
-	case waits && q != nil:
-		q.park(ctx, d, r.result.Wait)
+	case waits:
+		b.sender.park(ctx, d, r.result.Wait)
 		return
 	default:
 		d.finish(ctx, call, &r.result)

@@ -182,14 +182,21 @@ func (s *step) refuse(ctx actor.Context, d *domain, from int) {
 	ctx.Send(d.kernel.audit, retryStep{s})
 }
 
-func (s *step) answer(ctx actor.Context, a *audit) {
+// forwarded tells the domain of a saga that its step was applied.
+func (s *step) forwarded(ctx actor.Context) {
+	if s.saga != nil {
+		ctx.Send(s.from, stepDone{s.saga, s.calls[0].Err})
+	}
+}
+
+func (s *step) answer(ctx actor.Context, k *Kernel) {
 	if s.note != nil {
 		ctx.Send(s.note, noted{s.calls[0].Tick, s.calls[0].Err})
 	}
 	if s.ends != nil {
-		a.kernel.runs.ended(s)
+		k.runs.ended(s)
 	} else if list := s.effects(); list != nil {
-		ctx.Send(a.kernel.agents, effects{list: list})
+		ctx.Send(k.agents, effects{list: list})
 	}
 }
 

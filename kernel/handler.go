@@ -328,6 +328,9 @@ func (c *Call) Wake(pids ...int64) {
 	result.Wakes = append(result.Wakes, pids...)
 }
 
+// Announce tells calls that wait in other domains what this one has changed.
+func (c *Call) Announce(news News) { c.ask().News.Add(news) }
+
 // Advance moves the clock to a tick.
 func (c *Call) Advance(tick int64) { c.ask().Tick = tick }
 

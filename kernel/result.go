@@ -39,6 +39,20 @@ type Result struct {
 	Shutdown bool    // the kernel ends cleanly after the answer
 
 	Lasting *Lasting // that continues after the answer; nil: nothing
+	News    News     // for calls that wait in other domains, once this one is applied
+}
+
+// News is what a change means for calls that wait elsewhere.
+type News struct {
+	Resumed  bool    // a process runs again
+	Exited   []int64 // PIDs of processes that have ended
+	Callable bool    // what can be called has changed
+}
+
+// Add adds other news.
+func (n *News) Add(other News) {
+	n.Resumed, n.Callable = n.Resumed || other.Resumed, n.Callable || other.Callable
+	n.Exited = append(n.Exited, other.Exited...)
 }
 
 // Lasting is the part of a call that continues on its connection after the answer.

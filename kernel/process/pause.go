@@ -17,6 +17,7 @@ func (d *Domain) pausing(paused bool) func(*kernel.Call, *schema.PauseInput) (sc
 		if programs := d.withPrograms(pids); programs != nil {
 			call.Begin(&kernel.Work{Halt: programs, On: paused})
 		}
+		call.Announce(kernel.News{Resumed: !paused})
 		return schema.PauseOutput{Processes: int64(len(pids))}, err
 	}
 }

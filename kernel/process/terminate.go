@@ -112,6 +112,7 @@ func sweep(tokens, holders, mailboxes []int64) []schema.Request {
 // exit answers Process.Exit.
 func (d *Domain) exit(call *kernel.Call, in *schema.ProcessExitInput) (schema.SuccessOutput, error) {
 	call.Begin(d.stop(in.PIDs))
+	call.Announce(kernel.News{Exited: in.PIDs})
 	return done(call, in)
 }
 

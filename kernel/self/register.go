@@ -61,6 +61,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		return out, fault.SyscallTooOften.New("pid %d has registered %d times in the last minute, and may not more often", call.PID, maxEachMinute).
 			WithFix("wait a minute")
 	}
+	call.Announce(kernel.News{Callable: true})
 	return schema.RegisterOutput{Registered: true, Name: r.Name, Introspection: r.Describe(call.Message.Dialect).AppendJSON(nil)}, nil
 }
 
@@ -178,6 +179,7 @@ func (d *Domain) unregister(call *kernel.Call, in *schema.UnregisterInput) (out 
 	if err := owns(call, r); err != nil {
 		return out, err
 	}
+	call.Announce(kernel.News{Callable: true})
 	return schema.SuccessOutput{Success: true}, nil
 }
 

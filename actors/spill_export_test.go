@@ -7,9 +7,6 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Brings reports whether a call refers to a blob.
-func Brings(call *kernel.Call) bool { return referring(call) != nil }
-
 // SpillReply and SpillEvent encode a line of at most limit bytes, with longer members stored as blobs.
 func SpillReply(blobs kernel.Blobs, limit int, call *kernel.Call) []byte {
 	stamp := schema.NewStamper().Next(time.Now())

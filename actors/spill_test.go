@@ -67,20 +67,3 @@ func TestSpillAtOnce(t *testing.T) {
 		t.Errorf("short answer: %s", line)
 	}
 }
-
-// TestBrings distinguishes calls for which a file must be read from others.
-func TestBrings(t *testing.T) {
-	t.Parallel()
-	for data, want := range map[string]bool{
-		`{"key":"a","value":1}`: false,
-		`{"key":"a","valueRef":{"scheme":"file","path":"/run/pwos/blobs/x"}}`: true,
-	} {
-		in, err := schema.MemorySet.Input().Decode([]byte(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := actors.Brings(&kernel.Call{Request: kernel.Request{Input: in}}); got != want {
-			t.Errorf("%s: got %v, want %v", data, got, want)
-		}
-	}
-}
