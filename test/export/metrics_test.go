@@ -3,9 +3,12 @@ package export_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +23,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
+
+var update = flag.Bool("update", false, "write the table of metrics into docs/export.md")
 
 // exporter serves the metrics of a kernel that the test can restart.
 type exporter struct {
@@ -88,7 +93,32 @@ func want(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// TestScrape: the metrics have the kernel's counters, pass Prometheus' linter, and have no process as a label.
+// documented compares the table in docs/export.md with the metrics of a scrape that has all of them.
+func documented(t *testing.T, scrape string) {
+	t.Helper()
+	const name = "../../docs/export.md"
+	table := "| metric | meaning |\n|---|---|\n"
+	for _, found := range regexp.MustCompile(`(?m)^# HELP (pwos_\w+) (.*)\n# TYPE .*\npwos_\w+(?:\{(\w+)=)?`).FindAllStringSubmatch(scrape, -1) {
+		metric := found[1]
+		if found[3] != "" {
+			metric += "{" + found[3] + "}"
+		}
+		table += fmt.Sprintf("| `%s` | %s |\n", metric, found[2])
+	}
+	page := testkit.ReadFile(t, name)
+	block := regexp.MustCompile("(?s)(<!-- generated: go test ./test/export -run TestScrape -update -->\n\n).*?(\n<!-- end -->\n)")
+	want := block.ReplaceAllString(page, "${1}"+table+"${2}")
+	switch {
+	case !block.MatchString(page):
+		t.Fatalf("%s has no table of metrics", name)
+	case *update:
+		testkit.Must(t, os.WriteFile(name, []byte(want), 0o644))
+	case page != want:
+		t.Errorf("the table in %s is not that of the metrics: go test ./test/export -run TestScrape -update", name)
+	}
+}
+
+// TestScrape: the metrics have the kernel's counters, are those of docs/export.md, pass Prometheus' linter, and have no process as a label.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	e := serve(t, "")
@@ -112,6 +142,7 @@ func TestScrape(t *testing.T) {
 	if strings.Contains(text, "pid") {
 		t.Errorf("a process occurs as a label:\n%s", text)
 	}
+	documented(t, text)
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	testkit.Must(t, err)
 	for _, p := range problems {
