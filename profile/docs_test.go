@@ -27,21 +27,11 @@ func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| key | flag | what | takes |\n|---|---|---|---|\n")
 	for _, s := range profile.Settings() {
-		flag := s.Flag
-		table, word, _ := strings.Cut(s.Key, ".")
-		switch {
-		case flag != "":
-			flag = "`--" + flag + "`"
-		case table == "limits":
-			flag = "`--limit " + word + "=`"
-		case table == "budget":
-			flag = "`--budget " + word + "=`"
+		flag := ""
+		if s.Flag != "" {
+			flag = "`--" + s.Flag + "`"
 		}
-		takes := s.Takes
-		if s.Many {
-			takes = "a list of " + takes
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.About, "*", `\*`), takes)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.About, "*", `\*`), s.Takes)
 	}
 	want := block.ReplaceAllString(text, "${1}\n"+strings.ReplaceAll(b.String(), "$", "$$")+"\n${2}")
 	if *update {

@@ -73,19 +73,12 @@ func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) 
 		in, _ := value.(map[string]any)
 		value = in[word]
 	}
-	shown := fmt.Sprint(value)
-	if text, ok := value.(string); ok {
-		shown = strconv.Quote(text)
-	}
-	takes := s.Takes
-	switch {
-	case s.Many:
-		takes = "a list of " + takes
-	case s.form != "":
-		value = map[string]any{name[len(name)-1]: value}
-	}
-	if !s.load(value) {
-		return d.line(e), fmt.Errorf("%s takes %s, not %s", strings.Join(name, "."), takes, shown)
+	if !s.load(name[len(name)-1], value) {
+		shown := fmt.Sprint(value)
+		if text, ok := value.(string); ok {
+			shown = strconv.Quote(text)
+		}
+		return d.line(e), fmt.Errorf("%s takes %s, not %s", strings.Join(name, "."), s.Takes, shown)
 	}
 	return 0, nil
 }
@@ -110,7 +103,7 @@ func words(table []string, e *unstable.Node) []string {
 func find(rows []*Setting, name []string) *Setting {
 	i := slices.IndexFunc(rows, func(s *Setting) bool {
 		of := name
-		if s.form != "" {
+		if s.form() != "" {
 			of = name[:len(name)-1]
 		}
 		return strings.EqualFold(strings.Join(of, "."), s.Key)
@@ -124,7 +117,7 @@ func find(rows []*Setting, name []string) *Setting {
 // isTable reports whether settings are in a table.
 func isTable(rows []*Setting, name []string) bool {
 	table := strings.ToLower(strings.Join(name, "."))
-	return slices.ContainsFunc(rows, func(s *Setting) bool { return strings.HasPrefix(s.Key, table+".") || s.form != "" && s.Key == table })
+	return slices.ContainsFunc(rows, func(s *Setting) bool { return strings.HasPrefix(s.Key, table+".") || s.form() != "" && s.Key == table })
 }
 
 // unknown returns the error for a name that no setting has. It names a setting that may be meant, or those of the same table.

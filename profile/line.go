@@ -15,7 +15,7 @@ type Line struct {
 
 // given is a flag of a command line that sets settings.
 type given struct {
-	name, text string // --net and its value, or "--set sandbox.net" and its value
+	name, text string // "--net" and "none", or "--set sandbox.net" and "sandbox.net=none"
 	covers     string // it replaces the settings of a file with this key or, if it ends in a dot, in this table
 	values     []value
 }
@@ -33,66 +33,59 @@ func (l *Line) Set(text string) error {
 		return fmt.Errorf("--set takes KEY=VALUE, not %q", text)
 	}
 	rows := Settings()
-	i := slices.IndexFunc(rows, func(s *Setting) bool { return key == s.Key || s.form != "" && strings.HasPrefix(key, s.Key+".") })
+	i := slices.IndexFunc(rows, func(s *Setting) bool { return key == s.Key || s.form() != "" && strings.HasPrefix(key, s.Key+".") })
 	if i < 0 {
 		return fmt.Errorf("--set: %w", unknown(rows, strings.Split(key, ".")))
 	}
-	s := rows[i]
-	if key != s.Key {
-		val = key[len(s.Key)+1:] + "=" + val
+	if own := rows[i].Key; key != own {
+		val = key[len(own)+1:] + "=" + val
 	}
-	return l.add(given{name: "--set " + key, text: val, covers: s.Key, values: []value{{i, val}}})
+	return l.add(given{name: "--set " + key, text: text, covers: rows[i].Key, values: []value{{i, val}}})
 }
 
 // Flag adds a flag of Flags. A path is relative to the current directory.
 func (l *Line) Flag(name, text string) error {
-	rows := Settings()
-	g := given{name: "--" + name, text: text}
-	if i := slices.IndexFunc(rows, func(s *Setting) bool { return s.Flag == name }); i >= 0 {
-		g.covers, g.values = rows[i].Key, []value{{i, text}}
-		if rows[i].path && text != "" {
-			path, err := filepath.Abs(text)
-			if err != nil {
-				return fmt.Errorf("find --%s: %w", name, err)
-			}
-			g.values[0].text = path
+	rows, members := Settings(), new(Profile).members()
+	m := members[slices.IndexFunc(members, func(m *Setting) bool { return m.Flag == name })]
+	g := given{name: "--" + name, text: text, covers: m.Key}
+	row := slices.IndexFunc(rows, func(s *Setting) bool { return s.Key == m.Key })
+	if row >= 0 && m.is("path") && text != "" {
+		path, err := filepath.Abs(text)
+		if err != nil {
+			return fmt.Errorf("find --%s: %w", name, err)
 		}
-		if of, _, _ := strings.Cut(text, "="); rows[i].form != "" && !l.first(name, of) {
-			return fmt.Errorf("--%s names %s twice", name, of)
-		}
+		text = path
+	}
+	if m.form() == "" {
+		g.values = []value{{row, text}}
 		return l.add(g)
 	}
-	of := groups()[slices.IndexFunc(groups(), func(of group) bool { return of.Name == name })]
-	g.covers = of.prefix
 	parts := []string{text}
-	if of.comma {
-		parts = slices.DeleteFunc(strings.Split(text, ","), func(part string) bool { return text == "" })
+	if m.is("commas") {
+		parts = slices.DeleteFunc(strings.Split(text, ","), func(string) bool { return text == "" })
+	}
+	if row < 0 {
+		g.covers += "."
 	}
 	for _, part := range parts {
 		key, val, found := strings.Cut(part, "=")
-		if !found {
-			return fmt.Errorf("--%s takes %s, not %q", name, of.form, part)
+		one := value{row, part}
+		if row < 0 {
+			one = value{slices.IndexFunc(rows, func(s *Setting) bool { return s.Key == g.covers+key }), val}
 		}
-		i := slices.IndexFunc(rows, func(s *Setting) bool { return s.Key == of.prefix+key })
-		if i < 0 {
-			return fmt.Errorf("--%s: %w", name, unknown(rows, []string{of.prefix + key}))
+		switch is := g.name + " " + key; {
+		case !found:
+			return fmt.Errorf("%s takes %s, not %q", g.name, m.form(), part)
+		case one.row < 0:
+			return fmt.Errorf("%s: %w", g.name, unknown(rows, []string{g.covers + key}))
+		case slices.Contains(l.named, is):
+			return fmt.Errorf("%s names %s twice", g.name, key)
+		default:
+			l.named = append(l.named, is)
 		}
-		if !l.first(name, key) {
-			return fmt.Errorf("--%s names %s twice", name, key)
-		}
-		g.values = append(g.values, value{i, val})
+		g.values = append(g.values, one)
 	}
 	return l.add(g)
-}
-
-// first reports whether a flag has not set a name before.
-func (l *Line) first(flag, name string) bool {
-	is := flag + " " + name
-	if slices.Contains(l.named, is) {
-		return false
-	}
-	l.named = append(l.named, is)
-	return true
 }
 
 // add adds a flag whose values are valid.
@@ -100,12 +93,12 @@ func (l *Line) add(g given) error {
 	rows := Settings()
 	for _, v := range g.values {
 		s := rows[v.row]
-		if v.text == "" && s.path && s.Many || !s.put(v.text) {
-			name, takes := g.name, s.Takes
+		if !s.put(v.text) {
+			name, takes := g.name, strings.TrimPrefix(s.Takes, "a list of ")
 			if strings.HasSuffix(g.covers, ".") {
 				name += " " + strings.TrimPrefix(s.Key, g.covers)
-			} else if s.form != "" {
-				takes = s.form + ", with " + takes
+			} else if s.form() != "" {
+				takes = s.form() + ", with " + takes
 			}
 			return fmt.Errorf("%s takes %s, not %q", name, takes, v.text)
 		}
@@ -151,10 +144,8 @@ func (l *Line) Words(without ...string) (words []string) {
 		if slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(g.covers, prefix) }) {
 			continue
 		}
-		if key, ok := strings.CutPrefix(g.name, "--set "); ok {
-			g.name = "--set=" + key
-		}
-		words = append(words, g.name+"="+g.text)
+		name, _, _ := strings.Cut(g.name, " ")
+		words = append(words, name+"="+g.text)
 	}
 	return words
 }

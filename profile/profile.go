@@ -18,37 +18,42 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Profile describes how an agent is run. A zero member is a missing setting.
+// Profile describes how an agent is run. A zero member is a missing setting. The tags of the members are the table of settings: the key in
+// a file and of --set, the flag of pwos run with what is special about it, what a value is for, and the values that there are.
 type Profile struct {
-	Name   string // of the file; "": there is none
-	Policy string // a file of rules beside the profile, which the kernel must enforce
+	Name string // of the file; "": there is none
 
-	Allow     []string // nil: the default grant
-	Hosts     []string
-	HTTPPlain bool
-	HTTPOpen  bool
-	Quotas    map[string]float64
-	TTL       time.Duration
-	Budget    schema.BudgetGrant
+	Policy string `key:"policy" about:"rules that the kernel must have loaded" takes:"the name of a file beside the profile that ends in .cedar" match:"^([^./][^/]*\\.cedar)?$"`
 
-	// A path is absolute, below ~/, or below the working directory; see Here.
-	Level, Net        string
-	Read, Write, Hide []string
-	AllowGaps         bool
-	Limits            schema.Limits
+	Allow     []string           `key:"grant.allow" flag:"allow,shown,commas" about:"what it may call, as in cap grant, separated by commas" takes:"syscalls, at least one (Syscall.Ping adds no right)" min:"1"`
+	Hosts     []string           `key:"grant.hosts" flag:"host,shown" about:"server that it may reach: a name, *.name, an address, or * for any name; a port may follow" takes:"servers"`
+	HTTPPlain bool               `key:"grant.http_plain" flag:"http-plain" about:"also allow plain http:"`
+	HTTPOpen  bool               `key:"grant.http_open" flag:"http-open" about:"open sealed header values for it"`
+	Quotas    map[string]float64 `key:"grant.quotas" flag:"quota" about:"most units of a resource that it may hold at once, as resource=amount" form:"resource=amount"`
+	TTL       time.Duration      `key:"grant.ttl" flag:"ttl" about:"how long its grant is valid, in ticks of a second (default: it does not expire)"`
 
-	Env       []string // NAME=value, or NAME for a variable of the caller
-	Dir, Home string
-	OwnDir    bool
-	Restart   string
-	Channel   string
-	Preset    string
+	// A path is absolute, below ~/, or below the working directory: see Here.
+	Level     string   `key:"sandbox.level" flag:"sandbox" about:"what this machine supports, only system files and what is named, or no confinement" enum:"default strict off"`
+	Net       string   `key:"sandbox.net" flag:"net" about:"no network, through the kernel, or as the kernel's user (default kernel; none with strict, open with off)" enum:"none kernel open"`
+	Read      []string `key:"sandbox.read" flag:"read,shown,path" about:"a path outside its directory that it may read" takes:"paths"`
+	Write     []string `key:"sandbox.write" flag:"write,shown,path" about:"a path outside its directory that it may write" takes:"paths"`
+	Hide      []string `key:"sandbox.hide" flag:"hide,shown,path" about:"a path that is hidden from it" takes:"paths"`
+	AllowGaps bool     `key:"sandbox.allow_gaps" flag:"allow-gaps" about:"run it even if this machine cannot hide the kernel's state and keys"`
 
-	Snapshot struct { // a copy of the working directory from before the start
-		Take  bool
-		Limit *int64
-		Skip  []string
-	}
+	Limits schema.Limits      `key:"limits" flag:"limit" about:"cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number" form:"name=number"`
+	Budget schema.BudgetGrant `key:"budget" flag:"budget,shown,commas" about:"most that it may use in total, such as calls=500,fetches=100,tokens=200000,usd=2,wall_seconds=60" form:"kind=amount"`
+
+	Env     []string `key:"program.env" flag:"env,shown" about:"a variable, as NAME=value, or NAME for its value here" takes:"variables, as NAME=value or NAME" match:"^[^=]"`
+	Dir     string   `key:"program.dir" flag:"dir,path" about:"working directory, where it may write (default: the current one)" takes:"a path"`
+	OwnDir  bool     `key:"program.own_dir" flag:"own-dir" about:"work in a new directory instead"`
+	Home    string   `key:"program.home" flag:"home,shown,path" about:"its HOME (default: its working directory)" takes:"a path"`
+	Restart string   `key:"program.restart" flag:"restart" about:"when to restart it (default never)" enum:"never on-failure always"`
+	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default stdio)" enum:"stdio fd3"`
+	Preset  string   `key:"program.preset" flag:"preset" about:"setup for a known program (default: by its name)" enum:"claude codex none"`
+
+	Snapshot      bool     `key:"snapshot.take" flag:"snapshot" about:"copy its working directory first: \"pwos undo --files PID\" restores it"`
+	SnapshotLimit *int64   `key:"snapshot.limit" flag:"snapshot-limit" about:"most bytes that a copy may take where the file system cannot share blocks (default 2G)" min:"1"`
+	SnapshotSkip  []string `key:"snapshot.skip" flag:"snapshot-skip" about:"leave this out of the copy and of the undo, such as node_modules or build/*.o" takes:"names, or paths with a slash"`
 }
 
 // shipped are the profiles that are part of the program.

@@ -206,7 +206,7 @@ func TestBadFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[budget]\ncalls = -1\n":                     "own.toml:2: budget.calls takes a whole number of at least 0, such as 10 or 256M, not -1",
-		"[budget]\nusd = nan\n":                      "own.toml:2: budget.usd takes an amount such as 2 or 0.5, of at most a million, not NaN",
+		"[budget]\nusd = nan\n":                      "own.toml:2: budget.usd takes an amount such as 2 or 0.5, of at most 1000000, not NaN",
 		"[budget]\ncalls = 1.5\n":                    "own.toml:2: budget.calls takes a whole number",
 		"[budget]\n\nembraces = 1\n":                 "own.toml:3: there is no setting budget.embraces: [budget] has calls, fetches,",
 		"[grant]\nalow = [\"a\"]\n":                  "own.toml:2: there is no setting grant.alow; did you mean grant.allow?",
@@ -222,7 +222,7 @@ func TestBadFile(t *testing.T) {
 		"grant = 5\n":                                "own.toml:1: grant is a table",
 		"[[grant]]\nallow = [\"a\"]\n":               "own.toml:1: grant is not a list of tables",
 		"[nothing]\n":                                `own.toml:1: there is no setting nothing: "pwos help settings" lists all`,
-		"[limits]\nopen_files = 0\n":                 "own.toml:2: limits.open_files takes a whole number of at least 1",
+		"[limits]\nopen_files = 0\n":                 "own.toml:2: limits.open_files takes a whole number from 8 to 2147483647, not 0",
 		"[limits]\nmemory_bytes = \"9999999999G\"\n": "own.toml:2: limits.memory_bytes takes a whole number",
 		"[limits.open_files]\nx = 1\n":               "own.toml:1: there is no setting limits.open_files",
 		"policy = \"../a.cedar\"\n":                  "own.toml:1: policy takes the name of a file beside the profile",
@@ -254,23 +254,23 @@ func TestBadLine(t *testing.T) {
 		"set sandbox.read=":              `--set sandbox.read takes paths, not ""`,
 		"set budget.calls=1.5":           "--set budget.calls takes a whole number of at least 0",
 		"set snapshot.limit=0":           "--set snapshot.limit takes a whole number of at least 1",
-		"quota gpu":                      `--quota takes resource=amount, with a number of at least 0, not "gpu"`,
+		"quota gpu":                      `--quota takes resource=amount, not "gpu"`,
 		"quota =1":                       "--quota takes resource=amount",
 		"quota gpu=0x10":                 "--quota takes resource=amount",
 		"quota a=b=1":                    "--quota takes resource=amount",
 		"quota gpu=NaN":                  "--quota takes resource=amount",
 		"quota gpu=1e999":                "--quota takes resource=amount",
 		"limit cpu_seconds":              `--limit takes name=number, not "cpu_seconds"`,
-		"limit cpu_seconds=":             "--limit cpu_seconds takes a whole number of at least 1",
-		"limit cpu_seconds=-1":           "--limit cpu_seconds takes a whole number of at least 1",
-		"limit cpu_seconds=1KK":          "--limit cpu_seconds takes a whole number of at least 1",
-		"limit cpu_seconds=K":            "--limit cpu_seconds takes a whole number of at least 1",
+		"limit cpu_seconds=":             "--limit cpu_seconds takes a whole number from 1 to",
+		"limit cpu_seconds=-1":           "--limit cpu_seconds takes a whole number from 1 to",
+		"limit cpu_seconds=1KK":          "--limit cpu_seconds takes a whole number from 1 to",
+		"limit cpu_seconds=K":            "--limit cpu_seconds takes a whole number from 1 to",
 		"limit memory_bytes=8589934592G": "--limit memory_bytes takes a whole number of at least 1",
 		"limit memory=1":                 "--limit: there is no setting limits.memory",
 		"limit =1":                       "--limit: there is no setting limits.",
 		"budget calls=1,usd":             `--budget takes kind=amount, not "usd"`,
 		"budget calls=1,calls=2":         "--budget names calls twice",
-		"budget usd=2000000":             "--budget usd takes an amount such as 2 or 0.5, of at most a million",
+		"budget usd=2000000":             "--budget usd takes an amount such as 2 or 0.5, of at most 1000000",
 		"budget call=1":                  "--budget: there is no setting budget.call; did you mean budget.calls?",
 		"restart ":                       `--restart takes never, on-failure or always, not ""`,
 		"http-open maybe":                `--http-open takes true or false, not "maybe"`,
@@ -344,7 +344,9 @@ func TestHere(t *testing.T) {
 	if got := line.Profile(); got.Read[0] != filepath.Join(wd, "sub") || got.Placed() != "" {
 		t.Errorf("--read sub means %s", got.Read)
 	}
-	if got := strings.Join(line.Words("grant."), " "); got != "--read=sub" {
+	testkit.Must(t, line.Set("program.env=A=b"))
+	testkit.Must(t, line.Set("grant.quotas.gpu=2"))
+	if got := strings.Join(line.Words("grant."), " "); got != "--read=sub --set=program.env=A=b" {
 		t.Errorf("the words are %s", got)
 	}
 	if p := new(profile.Profile); p.Capability() != nil {

@@ -25,7 +25,7 @@ func TestMembers(t *testing.T) {
 		{[]string{"run", "--budget", "calls", "--", "x"}, `--budget takes kind=amount, not "calls"`},
 		{[]string{"run", "--budget", "calls=1,calls=2", "--", "x"}, "--budget names calls twice"},
 		{[]string{"run", "--budget", "moons=1", "--", "x"}, "--budget: there is no setting budget.moons: [budget] has calls, fetches, tokens, usd, wall_seconds"},
-		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes takes a whole number of at least 1, such as 10 or 256M, not "no"`},
+		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes takes a whole number from 1 to 2147483647, not "no"`},
 	} {
 		if got := pwos.Misused(t.Context(), tt.args...); got != tt.want {
 			t.Errorf("%q: %s, want %s", tt.args, got, tt.want)

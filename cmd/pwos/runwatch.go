@@ -116,7 +116,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 // start starts the agent of j. Without --detach, it returns after the agent's end, with the agent's last descriptor. If it also returns an
 // error, only the descriptor's PID is valid.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
-	if j.profile.Snapshot.Take {
+	if j.profile.Snapshot {
 		if err := a.copyBefore(ctx, j); err != nil {
 			return end, err
 		}
@@ -141,7 +141,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	if err != nil {
 		return end, errors.Join(err, j.uncopy(err))
 	}
-	if j.profile.Snapshot.Take {
+	if j.profile.Snapshot {
 		if err := a.tellCopied(ctx, c, j, pid); err != nil {
 			a.Say("%v", err) // only a warning, since the agent runs
 		}

@@ -61,8 +61,8 @@ func (a *app) copyBefore(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	what := snapshot.What{Limit: snapshot.DefaultLimit, Skip: j.profile.Snapshot.Skip}
-	if limit := j.profile.Snapshot.Limit; limit != nil {
+	what := snapshot.What{Limit: snapshot.DefaultLimit, Skip: j.profile.SnapshotSkip}
+	if limit := j.profile.SnapshotLimit; limit != nil {
 		what.Limit = *limit
 	}
 	made, err := store.Take(ctx, *j.input.Cwd, what)
