@@ -28,3 +28,11 @@ func RunFlags() (flags *pflag.FlagSet, help string) {
 	cmd.InitDefaultHelpFlag()
 	return cmd.Flags(), cmd.UsageString()
 }
+
+// Presets returns the names of the presets.
+func Presets() (names []string) {
+	for name := range presets() {
+		names = append(names, name)
+	}
+	return names
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
+	"github.com/promptware-os/pwos/profile"
 )
 
 // TestRunFlags checks that the help of run fits a screen and shows what people type, and that each older flag is still taken.
@@ -41,6 +42,16 @@ func TestRunFlags(t *testing.T) {
 	}
 	if flags.ShorthandLookup("d") == nil {
 		t.Error("-d is not taken any more")
+	}
+}
+
+// TestPresets checks that each preset can be named.
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(pwos.Presets(), "none") {
+		if err := new(profile.Line).Set("program.preset=" + name); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
