@@ -94,7 +94,7 @@ func TestFollowerLags(t *testing.T) {
 	lazy.call("Process.Subscribe", `{}`, nil)
 	const agents = 6000
 	for n := range agents {
-		c.send("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"%0200d"}`, n), "")
+		c.send("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%0199d"}`, n), "")
 		if n%32 == 31 {
 			for range 32 {
 				c.next()
