@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -103,7 +104,7 @@ func newApprove(a *app) *cobra.Command {
 	in := &schema.ApprovalDecideInput{Decision: schema.Approve}
 	var span time.Duration
 	cmd := &cobra.Command{
-		Use:   "approve ID",
+		Use:   "approve QUESTION",
 		Short: "approve a call that waits",
 		Long: `approve answers a question of "pwos approvals": the agent may make exactly that call,
 once before the question expires, or with --for any number of times in that period. A
@@ -114,7 +115,10 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
   pwos approve q-17 --for 1h`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in.ID = args[0]
+			var err error
+			if in.ID, err = arg.ParseQuestion(args[0]); err != nil {
+				return cli.Usage(cmd, err)
+			}
 			if cmd.Flags().Changed("for") {
 				seconds := int64(span / time.Second)
 				if seconds < 1 {
@@ -133,7 +137,7 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
 func newRefuse(a *app) *cobra.Command {
 	in := &schema.ApprovalDecideInput{Decision: schema.Refuse}
 	cmd := &cobra.Command{
-		Use:   "refuse ID",
+		Use:   "refuse QUESTION",
 		Short: "refuse a call that waits",
 		Long: `refuse answers a question of "pwos approvals": the call is refused, and the same call is
 refused without another question until this one expires. The agent is told the reason.
@@ -143,7 +147,10 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
   pwos refuse q-17 --why 'not in production'`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in.ID = args[0]
+			var err error
+			if in.ID, err = arg.ParseQuestion(args[0]); err != nil {
+				return cli.Usage(cmd, err)
+			}
 			return a.decide(cmd.Context(), in)
 		},
 	}

@@ -95,9 +95,9 @@ one is not printed.`,
 			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
-	cli.MemberFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	a.AgentFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be repeated")
-	cmd.Flags().Var(cli.Number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
+	cmd.Flags().Var(cli.EntryFlag(&in.SinceSeq), "from", "number of the first entry to print (default: only new entries)")
 	cmd.Flags().Var(cli.Number(&limit, 1), "limit", "end after this many entries (default: never)")
 	return cmd
 }

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -19,9 +16,9 @@ import (
 )
 
 func newAuditArchive(a *app) *cobra.Command {
-	var before string
+	var before arg.Point
 	cmd := &cobra.Command{
-		Use:   "archive --before SEQ|AGE DIR",
+		Use:   "archive --before SEQ|TIME DIR",
 		Short: "move the oldest part of the record elsewhere",
 		Long: `archive moves the oldest segments of the journal to DIR: those whose entries are all
 before entry SEQ, or older than AGE, such as 720h or 30d. A signed anchor with the whole
@@ -42,50 +39,27 @@ the archive, 10 the journal is damaged.`,
   pwos audit archive --before 100000 /archive/pwos && pwos audit verify /archive/pwos`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := archiveInput(before, args[0], time.Now())
+			in, err := archiveInput(&before, args[0])
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
 			return a.auditArchive(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().StringVar(&before, "before", "", "number of an entry, or an age such as 720h or 30d: only what is older is moved")
+	cmd.Flags().Var(cli.PointFlag(&before, 1), "before", "number of an entry, a time, or an age such as 720h or 30d: only what is older is moved")
 	return cmd
 }
 
 // archiveInput returns the call's data for the arguments. Its errors are usage errors.
-func archiveInput(before, dir string, now time.Time) (*schema.AuditArchiveInput, error) {
+func archiveInput(before *arg.Point, dir string) (*schema.AuditArchiveInput, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	in := &schema.AuditArchiveInput{Directory: dir}
-	if before == "" {
+	if before.Seq == nil && before.Time == nil {
 		return nil, errors.New("--before is missing: the number of an entry, or an age such as 720h or 30d")
 	}
-	if seq, err := strconv.ParseInt(before, 10, 64); err == nil && seq > 0 {
-		in.BeforeSeq = &seq
-		return in, nil
-	}
-	age, err := parseAge(before)
-	if err != nil {
-		return nil, err
-	}
-	in.BeforeTime = new(max(now.Add(-age).UnixMilli(), 0))
-	return in, nil
-}
-
-// parseAge parses a duration: a Go duration such as 720h, or a whole number of days such as 30d.
-func parseAge(text string) (time.Duration, error) {
-	days, inDays := strings.CutSuffix(text, "d")
-	age, err := time.ParseDuration(text)
-	if n, failed := strconv.ParseUint(days, 10, 16); inDays && failed == nil {
-		age, err = time.Duration(n)*24*time.Hour, nil
-	}
-	if err != nil || age < 0 {
-		return 0, fmt.Errorf("%q is neither the number of an entry, from 1 on, nor an age such as 720h or 30d", text)
-	}
-	return age, nil
+	return &schema.AuditArchiveInput{Directory: dir, BeforeSeq: before.Seq, BeforeTime: before.Time}, nil
 }
 
 func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) error {

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -232,7 +230,8 @@ func newAuditLog(a *app) *cobra.Command {
 	var q auditQuestion
 	var last *int64
 	var denied bool
-	var since, after, before string
+	var since arg.Point
+	var after *int64
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "print the record, oldest entries first",
@@ -273,70 +272,31 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 				q.Denied = &denied
 			}
 			q.at.All = q.queries
-			if err := q.setSince(cmd, since); err != nil {
-				return cli.Usage(cmd, err)
-			}
-			from, err := moment(cmd, "after", after, time.Now())
-			if err != nil {
-				return cli.Usage(cmd, err)
-			}
-			if from != nil && q.SinceTime != nil {
+			if after != nil && since.Time != nil {
 				return cli.Usage(cmd, errors.New("--since and --after both name a time: give one of them"))
 			}
-			q.SinceTime = cmp.Or(from, q.SinceTime)
-			if q.UntilTime, err = moment(cmd, "before", before, time.Now()); err != nil {
-				return cli.Usage(cmd, err)
-			}
+			q.SinceSeq, q.SinceTime = since.Seq, cmp.Or(after, since.Time)
 			if last != nil {
 				return a.auditLast(cmd.Context(), q, *last)
 			}
 			return a.auditLog(cmd.Context(), q)
 		},
 	}
-	cli.MemberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
-	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
+	a.AgentFlagAt(cmd, &q.at, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	cmd.Flags().Var(cli.PointFlag(&since, 0), "since", sinceHelp)
 	cli.MemberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	cli.MemberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
 	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries, and the record of the other kernels of the cluster")
 	q.at.Flag(cmd)
-	cmd.Flags().StringVar(&after, "after", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
-	cmd.Flags().StringVar(&before, "before", "", "only calls before this time, in the same form")
+	cmd.Flags().Var(cli.TimeFlag(&after), "after", "only calls after this time, such as yesterday, 08:00 or 2026-11-21T08:00:00Z, or this long ago, such as 15m")
+	cmd.Flags().Var(cli.TimeFlag(&q.UntilTime), "before", "only calls before this time, in the same form")
 	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
 	cmd.Flags().Var(cli.Number(&last, 1), "last", "print only this many of the newest entries")
 	return cmd
 }
 
-const sinceHelp = "only entries after the one with this number, or calls after a time, such as 24h ago or 2026-11-21T08:00:00Z"
-
-// setSince sets the value of --since: the number of an entry, or a time in the form that moment accepts.
-func (q *auditQuestion) setSince(cmd *cobra.Command, value string) (err error) {
-	if seq, notSeq := strconv.ParseInt(value, 10, 64); notSeq == nil && seq >= 0 {
-		q.SinceSeq = &seq
-		return nil
-	}
-	if q.SinceTime, err = moment(cmd, "since", value, time.Now()); err != nil {
-		return fmt.Errorf("%w, nor the number of an entry", err)
-	}
-	return nil
-}
-
-// moment parses the time of a flag, in milliseconds since the Unix epoch; nil if the flag was not given.
-func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
-	if !cmd.Flags().Changed(name) {
-		return nil, nil
-	}
-	at, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		ago, notAgo := time.ParseDuration(value)
-		if notAgo != nil || ago < 0 {
-			return nil, fmt.Errorf("--%s %q is neither a time such as 2026-11-21T08:00:00Z nor a duration such as 15m", name, value)
-		}
-		at = now.Add(-ago)
-	}
-	ms := max(0, at.UnixMilli())
-	return &ms, nil
-}
+const sinceHelp = "only entries after the one with this number, or calls after a time, such as 24h ago, yesterday or 2026-11-21T08:00:00Z"
 
 // warnOfType warns if this program does not know the type; the journal may be from another version.
 func (a *app) warnOfType(typ string) {

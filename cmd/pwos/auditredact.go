@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/journal"
@@ -52,9 +51,9 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or
   pwos audit redact 121 /outcome/data/body`,
 		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seq, err := strconv.ParseUint(args[0], 10, 63)
-			if err != nil || seq == 0 {
-				return cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry", args[0]))
+			seq, err := arg.ParseEntry(args[0], 1)
+			if err != nil {
+				return cli.Usage(cmd, err)
 			}
 			member := args[1]
 			if member == "" {
@@ -63,7 +62,7 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or
 			if !strings.HasPrefix(member, "/") {
 				member = "/request/data/" + member
 			}
-			return a.auditRedact(cmd.Context(), seq, member)
+			return a.auditRedact(cmd.Context(), uint64(seq), member)
 		},
 	}
 }

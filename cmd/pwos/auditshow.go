@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -31,9 +33,9 @@ process, 4 no such entry.`,
   pwos audit show 34 --json | jq .proof`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seq, err := entryOf(cmd, args[0])
+			seq, err := arg.ParseEntry(args[0], 1)
 			if err != nil {
-				return err
+				return cli.Usage(cmd, err)
 			}
 			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				shown, err := showCall(ctx, c, &schema.AuditShowInput{Seq: &seq})
@@ -61,8 +63,8 @@ key: the call, then the call that its message names as its cause, or that sent t
 it read, or that spawned the agent, up to the operator or a start of the kernel. Below
 each call are the authority for it, and the approval or the rule that decided it.
 
-The cause in a message is a claim of its sender. A number is an entry; a key of
-digits alone is written with a slash, such as /7. An agent sees its own calls and its
+The cause in a message is a claim of its sender. A number is an entry, which may be
+written #34. A key that is also a path here is key:notes/1, and a key of digits alone key:7. An agent sees its own calls and its
 descendants'. Exit status: 3 the call is of another process, or the caller must not
 read the value, 4 no such entry or key.`,
 		Example: `  pwos why 34
@@ -70,27 +72,41 @@ read the value, 4 no such entry or key.`,
   pwos why notes/1 --json | jq '.chain[].entry.type'`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &schema.AuditShowInput{Key: &args[0]}
-			if seq, err := strconv.ParseInt(args[0], 10, 64); err == nil {
-				if seq, err = entryOf(cmd, args[0]); err != nil {
-					return err
-				}
-				in = &schema.AuditShowInput{Seq: &seq}
+			subject, err := arg.ParseSubject(args[0])
+			if err != nil {
+				return cli.Usage(cmd, err)
 			}
 			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+				in, err := whySubject(ctx, c, cmd, subject)
+				if err != nil {
+					return err
+				}
 				return a.why(ctx, c, in)
 			})
 		},
 	}
 }
 
-// entryOf parses the number of an entry.
-func entryOf(cmd *cobra.Command, text string) (int64, error) {
-	seq, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || seq < 1 {
-		return 0, cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry: \"pwos audit log\" shows them", text))
+// whySubject returns what the causes are asked of: the key or the file, where the text may be one of both.
+func whySubject(ctx context.Context, c *client.Client, cmd *cobra.Command, subject arg.Subject) (*schema.AuditShowInput, error) {
+	if subject.Key != "" && subject.File != "" {
+		_, err := os.Lstat(subject.File)
+		isKey, isFile := true, err == nil
+		if isFile || subject.Step { // else it can be nothing but a key, and its error is that of a missing one
+			_, err := cli.InvokeAs(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: subject.Key})
+			isKey = !errors.Is(err, fault.MemoryNotFound)
+		}
+		if subject, err = subject.Which(isKey, isFile); err != nil {
+			return nil, cli.Usage(cmd, err)
+		}
 	}
-	return seq, nil
+	switch {
+	case subject.File != "":
+		return nil, cli.Usage(cmd, fmt.Errorf("%q is a file, and %s, which say what changed one; %s is a key", subject.File, arg.NoSteps, quote.Word("key:"+subject.File)))
+	case subject.Seq != 0:
+		return &schema.AuditShowInput{Seq: &subject.Seq}, nil
+	}
+	return &schema.AuditShowInput{Key: &subject.Key}, nil
 }
 
 // why prints the causes of a call. For a key it reads the value first, so that a caller without the right, or with a

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -14,10 +15,10 @@ import (
 
 func newBudget(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "budget [PID]",
+		Use:   "budget [AGENT]",
 		Short: "show what agents have left of their budgets",
 		Long: `budget shows the budgets of agents: what is spent, what is reserved for
-calls in flight, what was passed on to children, and what is left. With PID it
+calls in flight, what was passed on to children, and what is left. With AGENT it
 shows that process and its descendants. When an agent ends, the rest of its budget goes
 back to the process that gave it.`,
 		Example: `  pwos run --budget calls=500,usd=2 -- ./agent.sh
@@ -27,11 +28,10 @@ back to the process that gave it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &schema.BudgetShowInput{}
 			if len(args) == 1 {
-				pid, err := cli.PIDOf(args[0], 1)
-				if err != nil {
+				in.TargetPID = new(int64)
+				if err := a.Agent(cmd, args[0], arg.Who{}, in.TargetPID); err != nil {
 					return cli.Usage(cmd, err)
 				}
-				in.TargetPID = &pid
 			}
 			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
 				out, err := cli.InvokeAs(ctx, c, schema.BudgetShow, in)

@@ -22,7 +22,7 @@ import (
 type callFlags struct {
 	data, kind                      string
 	id, correlation, idempotencyKey string
-	pid                             int64
+	as                              schema.Target
 	progress, explain               bool
 }
 
@@ -47,12 +47,7 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
 		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var pid *int64
-			if cmd.Flags().Changed("pid") {
-				pid = &f.pid
-			}
-			m, err := f.message(args[0], args[1:], pid)
-			if err != nil {
+			if _, err := f.message(args[0], args[1:]); err != nil { // before a kernel is started for it
 				return cli.Usage(cmd, err)
 			}
 			if f.explain {
@@ -61,9 +56,15 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
 						return cli.Usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
 					}
 				}
-				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
 			}
 			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+				m, err := f.message(args[0], args[1:]) // with the PID of --pid, which is known now
+				switch {
+				case err != nil:
+					return cli.Usage(cmd, err)
+				case f.explain:
+					return a.explainOn(ctx, c, &schema.CheckInput{Syscall: m.Type, Data: m.Data})
+				}
 				return a.call(ctx, c, m, f.progress)
 			})
 		},
@@ -75,13 +76,13 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
 	flags.StringVar(&f.correlation, "correlation", "", "id of the conversation that the message belongs to")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "run the command once, however often it is sent with this key")
 	flags.BoolVar(&f.progress, "progress", false, "print the progress of the call to stderr, if its provider reports it")
-	flags.Int64Var(&f.pid, "pid", 0, "process to act as, or that the call is about: the data member pid")
+	a.AgentFlag(cmd, &f.as, "pid", "pid", "process to act as, or that the call is about: the data member pid")
 	flags.BoolVar(&f.explain, "explain", false, "do not make the call: show what would happen, and why")
 	return cmd
 }
 
 // message builds the message that the command line describes. Its errors are usage errors.
-func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Message, error) {
+func (f *callFlags) message(typ string, members []string) (schema.Message, error) {
 	m := schema.Message{
 		Type: typ,
 		Meta: schema.Metadata{ID: f.id, Correlation: f.correlation, IdempotencyKey: f.idempotencyKey},
@@ -93,8 +94,8 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 	if m.Kind, err = kindFor(typ, f.kind); err != nil {
 		return m, err
 	}
-	if pid != nil {
-		members = append([]string{fmt.Sprintf("pid=%d", *pid)}, members...)
+	if f.as.PID != nil {
+		members = append([]string{fmt.Sprintf("pid=%d", *f.as.PID)}, members...)
 	}
 	m.Data, err = buildData(f.data, members)
 	return m, err
@@ -207,21 +208,28 @@ func appendArgument(dst []byte, value string) []byte {
 
 // explain prints what a call would do, and returns the exit status that the call would have.
 func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
-	return a.Show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
-		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
-		if err != nil {
-			return err
-		}
-		if a.WantsJSON() {
-			err = a.PrintLine(data)
-		} else {
-			err = a.printExplained(&out)
-		}
-		if err != nil || out.Allowed {
-			return err
-		}
-		return cli.ExitStatus(fault.ID(out.Error).Exit())
-	})
+	return a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error { return a.explainOn(ctx, c, in) })
+}
+
+// explainOn is explain on an existing connection.
+func (a *app) explainOn(ctx context.Context, c *client.Client, in *schema.CheckInput) error {
+	data, err := cli.Invoke(ctx, c, schema.CapabilityCheck.Type, in)
+	if err != nil {
+		return err
+	}
+	out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
+	if err != nil {
+		return err
+	}
+	if a.WantsJSON() {
+		err = a.PrintLine(data)
+	} else {
+		err = a.printExplained(&out)
+	}
+	if err != nil || out.Allowed {
+		return err
+	}
+	return cli.ExitStatus(fault.ID(out.Error).Exit())
 }
 
 // printExplained prints the answer of Capability.Check as a table.

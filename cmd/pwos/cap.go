@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
@@ -37,7 +38,7 @@ type checkFlags struct {
 func newCapCheck(a *app) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
-		Use:   "check PID SYSCALL",
+		Use:   "check AGENT SYSCALL",
 		Short: "ask whether a process could make a call now",
 		Long: `check asks whether a call would pass capability and quota now, without making it. With
 --resource and --amount it asks about Syscall.Alloc, Release or Query of that much. With
@@ -49,7 +50,7 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
   pwos cap check 7 SYS_ALLOC --resource gpu --amount 2 || echo not now`,
 		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.input(cmd, args)
+			in, err := f.input(a, cmd, args)
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -66,13 +67,13 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
 }
 
 // input returns the query that the command line describes. Its errors are usage errors.
-func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInput, error) {
-	pid, err := cli.PIDOf(args[0], 0)
+func (f *checkFlags) input(a *app, cmd *cobra.Command, args []string) (*schema.CheckInput, error) {
+	in := &f.in
+	in.PID, in.Syscall = new(int64), args[1]
+	err := a.Agent(cmd, args[0], arg.Who{Operator: true}, in.PID)
 	if err != nil {
 		return nil, err
 	}
-	in := &f.in
-	in.PID, in.Syscall = &pid, args[1]
 	if cmd.Flags().Changed("amount") {
 		if in.ResourceID == nil {
 			return nil, errors.New("--amount needs a --resource: name one")
@@ -120,7 +121,7 @@ type grantFlags struct {
 func newCapGrant(a *app) *cobra.Command {
 	var f grantFlags
 	cmd := &cobra.Command{
-		Use:   "grant PID SYSCALL...",
+		Use:   "grant AGENT SYSCALL...",
 		Short: "set what a process may call and hold",
 		Long: `grant sets what a process may call. It replaces all earlier grants. A
 SYSCALL is a type such as Memory.Set, a code such as SYS_ALLOC, Domain.* for all of
@@ -146,7 +147,7 @@ granter holds, 4 no such process.`,
   pwos cap grant 7 --add --budget calls=1000`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.input(args)
+			in, err := f.input(a, cmd, args)
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -160,13 +161,12 @@ granter holds, 4 no such process.`,
 }
 
 // input returns the grant that the command line describes. Its errors are usage errors.
-func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
-	pid, err := cli.PIDOf(args[0], 1)
-	if err != nil {
+func (f *grantFlags) input(a *app, cmd *cobra.Command, args []string) (*schema.GrantInput, error) {
+	in := &f.in
+	in.AllowedSyscalls = args[1:]
+	if err := a.Agent(cmd, args[0], arg.Who{}, &in.PID); err != nil {
 		return nil, err
 	}
-	in := &f.in
-	in.PID, in.AllowedSyscalls = pid, args[1:]
 	if f.add {
 		add := "add"
 		in.Mode = &add
@@ -209,7 +209,7 @@ func (a *app) grant(ctx context.Context, in *schema.GrantInput, ttl time.Duratio
 
 func newCapRevoke(a *app) *cobra.Command {
 	return a.OneCall(&cobra.Command{
-		Use:   "revoke PID",
+		Use:   "revoke AGENT",
 		Short: "take a process's capability away",
 		Long: `revoke takes away all that a process was granted. No call that starts after revoke
 has returned is allowed. The process keeps the resources that it holds until
@@ -220,27 +220,27 @@ it releases them. Revoking from a process without a grant is not an error: see "
 
 func newCapShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show [PID]",
+		Use:   "show [AGENT]",
 		Short: "show what processes were granted, and what they hold",
 		Long: `show prints a process's token: who granted it, what it may call, how much of each resource
 it may hold at once, and how much it holds. "effective" is what counts now: a grant by an
-agent is limited to what that agent may do itself. Without a PID, show lists all living
+agent is limited to what that agent may do itself. Without one, show lists all living
 processes with a token, one line of JSON each if stdout is no terminal.
 
 Exit status: 4 the named process has no token.`,
 		Example: `  pwos cap show
-  pwos cap show 7
+  pwos cap show planner
   pwos cap show 7 --json`,
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.showTokens(cmd.Context())
 			}
-			pid, err := cli.PIDOf(args[0], 1)
-			if err != nil {
+			in := &schema.CapabilityGetInput{PID: new(int64)}
+			if err := a.Agent(cmd, args[0], arg.Who{}, in.PID); err != nil {
 				return cli.Usage(cmd, err)
 			}
-			return a.Show(cmd.Context(), schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid}, a.printToken)
+			return a.Show(cmd.Context(), schema.CapabilityGet.Type, in, a.printToken)
 		},
 	}
 }

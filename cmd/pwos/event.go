@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,6 @@ import (
 
 func newSearch(a *app) *cobra.Command {
 	var in schema.EventSearchInput
-	var since string
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "search the record of all calls, the best first",
@@ -32,15 +30,11 @@ found.`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Query = strings.Join(args, " ")
-			var err error
-			if in.Since, err = moment(cmd, "since", since, time.Now()); err != nil {
-				return cli.Usage(cmd, err)
-			}
 			return a.search(cmd, &in)
 		},
 	}
 	cli.MemberFlag(cmd, &in, "limit", "limit", "most calls to print (default 20)")
-	cmd.Flags().StringVar(&since, "since", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
+	cmd.Flags().Var(cli.TimeFlag(&in.Since), "since", "only calls after this time, such as yesterday or 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	return cmd
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -18,6 +20,9 @@ func Misused(ctx context.Context, args ...string) string {
 	}
 	return err.Error()
 }
+
+// Tree returns the root of all verbs.
+func Tree() *cobra.Command { return newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)) }
 
 // Subjects returns all verbs, the verbs that belong to no group of the help, and the number of verbs in each group.
 func Subjects() (verbs, outside []string, subjects map[string]int) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -18,15 +19,17 @@ func newKill(a *app) *cobra.Command {
 	in := new(schema.TerminateInput)
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "kill PID",
+		Use:   "kill AGENT",
 		Short: "end a process and all its descendants",
 		Long: `kill ends a process with all its descendants. Their capabilities, resources and
 mailboxes are released. Their programs are asked to end, and killed after some seconds.
 kill returns when all of them have ended. To end a process that has ended is not an error.
---all ends all agents. 12@beta is process 12 of the kernel beta, if it was spawned from here.
+--all ends all agents. AGENT is a name or a PID; 12@beta is process 12 of the kernel beta, if it was
+spawned from here.
 
-Exit status: 4 no process ever had this PID.`,
-		Example: `  pwos kill 7
+Exit status: 4 no process ever had this name or PID.`,
+		Example: `  pwos kill planner
+  pwos kill 7
   pwos kill 12@beta
   pwos kill 7 --reason 'ran away'
   pwos kill --all`,
@@ -34,16 +37,12 @@ Exit status: 4 no process ever had this PID.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case all == (len(args) == 1):
-				return cli.Usage(cmd, errors.New("name one PID, or --all"))
+				return cli.Usage(cmd, errors.New("name one agent, or --all"))
 			case all:
 				return a.killAll(cmd.Context(), in.Reason)
 			}
-			process, kernel, err := processAt(args[0])
-			if err != nil {
-				return cli.Usage(cmd, err)
-			}
-			in.Kernel = kernel
-			if err := cli.MemberOf(in, "target_pid").Operand(process); err != nil {
+			var err error
+			if in.Kernel, err = a.Address(cmd, args[0], arg.Who{}, &in.TargetPID); err != nil {
 				return cli.Usage(cmd, err)
 			}
 			return a.Show(cmd.Context(), schema.SyscallTerminate.Type, in, a.PrintValue)
@@ -98,7 +97,7 @@ func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Proc
 
 func newPause(a *app) *cobra.Command {
 	return pausing(a, schema.ProcessPause.Type, &cobra.Command{
-		Use:   "pause PID",
+		Use:   "pause AGENT",
 		Short: "pause agents",
 		Long: `pause stops a process with all its descendants, or all agents with --all:
 their programs get SIGSTOP, and their calls wait, in their order, until
@@ -106,20 +105,20 @@ their programs get SIGSTOP, and their calls wait, in their order, until
 its end, and time limits keep running. An agent stays paused when the kernel is
 restarted. pause prints how many processes it paused.
 
-Exit status: 4 no process ever had this PID.`,
-		Example: `  pwos pause 7
+Exit status: 4 no process ever had this name or PID.`,
+		Example: `  pwos pause planner
   pwos pause --all`,
 	})
 }
 
 func newResume(a *app) *cobra.Command {
 	return pausing(a, schema.ProcessResume.Type, &cobra.Command{
-		Use:   "resume PID",
+		Use:   "resume AGENT",
 		Short: "resume paused agents",
 		Long: `resume lets a process with all its descendants, or all agents with --all, continue after
 "pwos pause": first the calls that waited, in their order. It prints how many processes
 it resumed.`,
-		Example: `  pwos resume 7
+		Example: `  pwos resume planner
   pwos resume --all`,
 	})
 }
@@ -130,13 +129,14 @@ func pausing(a *app, typ string, cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&in.All, "all", false, "all agents")
 	cmd.Args = cli.Arguments(cobra.MaximumNArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, arg := range args {
-			if err := cli.MemberOf(in, "target_pid").Operand(arg); err != nil {
+		for _, text := range args {
+			in.TargetPID = new(int64)
+			if err := a.Agent(cmd, text, arg.Who{}, in.TargetPID); err != nil {
 				return cli.Usage(cmd, err)
 			}
 		}
 		if in.All == (in.TargetPID != nil) {
-			return cli.Usage(cmd, errors.New("name one PID, or --all"))
+			return cli.Usage(cmd, errors.New("name one agent, or --all"))
 		}
 		return a.Show(cmd.Context(), typ, in, a.PrintValue)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/schema"
@@ -351,7 +352,7 @@ func newLogs(a *app) *cobra.Command {
 	var follow bool
 	var lines *int64
 	cmd := &cobra.Command{
-		Use:   "logs PID",
+		Use:   "logs AGENT",
 		Short: "show what an agent wrote to standard error",
 		Long: `logs prints what an agent's program wrote to standard error. The kernel keeps the
 last one to two mebibytes by whole lines, across restarts and after its end; logs says on
@@ -362,17 +363,17 @@ lines. --follow continues until the process has ended, or until interrupted.
 logs reads the files in the state directory, so PWOS_STATE_DIR must
 be the same as for the kernel.
 
-Exit status: 4 no process ever had this PID, or it runs no program.`,
-		Example: `  pwos logs 7
+Exit status: 4 no process ever had this name or PID, or it runs no program.`,
+		Example: `  pwos logs planner
   pwos logs -n 20 7
-  pwos logs -f 7`,
+  pwos logs -f planner`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := cli.PIDOf(args[0], 1)
-			if err != nil {
+			var pid int64
+			if err := a.Agent(cmd, args[0], arg.Who{}, &pid); err != nil {
 				return cli.Usage(cmd, err)
 			}
-			return a.logs(cmd.Context(), pid, lines, follow)
+			return a.logs(cmd.Context(), &pid, lines, follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the process has ended")
@@ -380,13 +381,14 @@ Exit status: 4 no process ever had this PID, or it runs no program.`,
 	return cmd
 }
 
-// logs prints the last lines of a process's log; nil means all. With follow it continues until the process has ended.
-func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) error {
+// logs prints the last lines of the log of a process, whose PID is known once a kernel is connected; nil means all. With follow it continues until the process has ended.
+func (a *app) logs(ctx context.Context, named *int64, lines *int64, follow bool) error {
 	limit := cli.UsualTimeout
 	if follow {
 		limit = 0
 	}
 	return a.WithKernel(ctx, limit, func(ctx context.Context, c *client.Client) (err error) {
+		pid := *named
 		d, err := cli.Describe(ctx, c, pid)
 		if err != nil {
 			return err

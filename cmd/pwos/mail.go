@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -29,7 +30,7 @@ const maxWait = 10 * time.Minute
 func newRecv(a *app) *cobra.Command {
 	var f recvFlags
 	cmd := &cobra.Command{
-		Use:   "recv PID|operator",
+		Use:   "recv AGENT|operator",
 		Short: "take messages out of a process's mailbox",
 		Long: `recv takes messages out of a process's mailbox, or out of the operator's own, urgent
 messages first, and prints them, one line of JSON each if stdout is no terminal. An empty
@@ -43,14 +44,14 @@ messages.
 
 Exit status: 3 the process may not receive (with --follow: or acknowledge), or it
 never existed; 1 it has ended, unless --follow saw it end.`,
-		Example: `  pwos recv 7
+		Example: `  pwos recv planner
   pwos recv 7 --max 1 --intent work
   pwos recv 7 --wait 5s
   pwos recv -f 7 | jq .payload
   pwos recv operator`,
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.input(cmd, args[0])
+			in, err := f.input(a, cmd, args[0])
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -62,19 +63,18 @@ never existed; 1 it has ended, unless --follow saw it end.`,
 	}
 	cli.MemberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: all that wait)")
 	cli.MemberFlag(cmd, &f.in, "intent", "intent", "only messages with this intent")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
+	cmd.Flags().Var((*cli.SpanFlag)(&f.wait), "wait", "how long to wait for a first message, such as 5s, at most 10m")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they arrive, until interrupted or until the process ends")
 	return cmd
 }
 
 // input returns the call's data for the command line. Its errors are usage errors.
-func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
-	pid, err := mailboxOf(mailbox, 1)
-	if err != nil {
+func (f *recvFlags) input(a *app, cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
+	in := &f.in
+	in.PID = new(int64)
+	if err := a.Agent(cmd, mailbox, arg.Who{Mailbox: true}, in.PID); err != nil {
 		return nil, err
 	}
-	in := &f.in
-	in.PID = &pid
 	wait := f.wait
 	if f.follow && wait == 0 {
 		wait = time.Minute
@@ -192,21 +192,21 @@ type sendFlags struct {
 func newSend(a *app) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
-		Use:   "send PID|operator|PID@KERNEL [PAYLOAD|-]",
+		Use:   "send AGENT|operator [PAYLOAD|-]",
 		Short: "put a message into a process's mailbox",
 		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
 which "pwos recv operator" reads. If the operator sends to PID 0, every process gets it.
 The default PAYLOAD is null.
 
-PID@KERNEL is a process of another kernel of the cluster, and operator@KERNEL that
-kernel's operator. If that kernel cannot be reached the message is QUEUED: this kernel
+AGENT is a name or a PID; with @KERNEL it is a process of another kernel of the cluster, and
+operator@KERNEL is that kernel's operator. If that kernel cannot be reached the message is QUEUED: this kernel
 delivers it once it can, or drops it when it expires.
 
 ` + cli.PayloadHelp + `
 
 Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or governance,
 4 no such mailbox, 5 the mailbox is full.`,
-		Example: `  pwos send 7 hello
+		Example: `  pwos send planner hello
   pwos send 7 '{"job": 1}' --intent work --priority URGENT
   date | pwos send 7 - --as 3
   pwos send operator done --as 3
@@ -215,11 +215,11 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &f.in
 			var err error
-			if in.ReceiverPID, in.ReceiverKernel, err = addressOf(args[0]); err != nil {
+			if in.ReceiverKernel, err = a.Address(cmd, args[0], arg.Who{Operator: true}, &in.ReceiverPID); err != nil {
 				return cli.Usage(cmd, err)
 			}
 			return a.WithKernel(cmd.Context(), cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
-				if args[0] == operatorName && (in.PID == nil || *in.PID == 0) {
+				if args[0] == arg.Operator && (in.PID == nil || *in.PID == 0) {
 					if err := notOperator(ctx, c); err != nil {
 						return err
 					}
@@ -236,7 +236,7 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 	}
 	cli.MemberFlag(cmd, &f.in, "intent", "intent", "topic of the message: receivers can select by it, policies can deny by it")
 	cli.MemberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
-	cli.MemberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
+	a.AgentFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
 	cli.MemberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
 	f.payload.Add(cmd)
 	return cmd

@@ -51,7 +51,7 @@ Exit status: 3 denied, 4 no such key.`,
 			})
 		},
 	}
-	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
+	a.AgentFlag(cmd, in, "pid", "as", asHelp)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is")
 	return cmd
 }
@@ -80,7 +80,7 @@ listed. Keys under proc/ are listed only if PREFIX begins with that.`,
 			return a.memLs(cmd.Context(), in, raw)
 		},
 	}
-	cli.MemberFlag(cmd, &in, "pid", "as", asHelp)
+	a.AgentFlag(cmd, &in, "pid", "as", asHelp)
 	cmd.Flags().Var(cli.Number(&in.Limit, 1), "limit", "most keys to list (default: all)")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print keys as they are")
 	return cmd
@@ -127,7 +127,7 @@ Exit status: 3 denied, or the key is read-only, 4 no such key.`,
 		Example: `  pwos mem rm notes/1
   pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
 	}, schema.MemoryDelete.Type, in, "key")
-	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
+	a.AgentFlag(cmd, in, "pid", "as", asHelp)
 	return cmd
 }
 
@@ -167,7 +167,7 @@ Exit status: 3 denied, or the key is read-only.`,
 			})
 		},
 	}
-	cli.MemberFlag(cmd, in, "pid", "as", asHelp)
+	a.AgentFlag(cmd, in, "pid", "as", asHelp)
 	p.Add(cmd)
 	return cmd
 }

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/replace"
@@ -40,7 +40,7 @@ configuration of the kernel. Without these files there is no policy.`,
 }
 
 func newPolicyAllow(a *app) *cobra.Command {
-	var from uint64
+	var from int64
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "allow --from SEQ",
@@ -56,10 +56,10 @@ files, and makes the running kernel read them again.`,
 			if from == 0 {
 				return cli.Usage(cmd, errors.New("--from is required: give the number of the call's entry, as pwos audit log shows it"))
 			}
-			return a.policyAllow(cmd.Context(), from, write)
+			return a.policyAllow(cmd.Context(), uint64(from), write)
 		},
 	}
-	cmd.Flags().Uint64Var(&from, "from", 0, "the entry of the refused call")
+	cmd.Flags().Var(cli.EntryFlag(&from), "from", "the entry of the refused call")
 	cmd.Flags().BoolVar(&write, "write", false, "apply the change: write it to the files, and reload them")
 	return cmd
 }
@@ -293,7 +293,7 @@ func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 }
 
 func newPolicyTest(a *app) *cobra.Command {
-	var since string
+	var since arg.Point
 	cmd := &cobra.Command{
 		Use:   "test [FILE…]",
 		Short: "replay the journal's calls against rules",
@@ -311,34 +311,15 @@ Exit status: 0 done, 2 the rules cannot be loaded.`,
   pwos policy test new.cedar --since 24h
   pwos policy test --since 12000 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, after, err := sinceOf(since, time.Now())
-			if err != nil {
-				return cli.Usage(cmd, err)
-			}
 			set, err := a.policyOf(args)
 			if err != nil {
 				return err
 			}
-			return a.policyTest(cmd.Context(), set, from, after)
+			return a.policyTest(cmd.Context(), set, uint64(view.Deref(since.Seq)), view.Deref(since.Time))
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only calls of this last period, such as 24h, or from this entry on")
+	cmd.Flags().Var(cli.PointFlag(&since, 0), "since", "only calls of this last period, such as 24h, after a time, or from this entry on")
 	return cmd
-}
-
-// sinceOf parses --since: the number of the first entry, or a duration before now, which it returns as Unix milliseconds.
-func sinceOf(text string, now time.Time) (from uint64, after int64, err error) {
-	if text == "" {
-		return 0, 0, nil
-	}
-	if seq, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return seq, 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, 0, fmt.Errorf("--since %q is neither a time such as 24h nor the number of an entry", text)
-	}
-	return 0, now.Add(-d).UnixMilli(), nil
 }
 
 func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, after int64) error {

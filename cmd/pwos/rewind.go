@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -51,9 +51,9 @@ Exit status: 3 denied, 4 no such entry, key or process then.`,
 			})
 		},
 	}
-	cli.MemberFlag(cmd, in, "until_seq", "until", "number of the last entry to replay")
+	cmd.Flags().Var(cli.EntryFlag(&in.UntilSeq), "until", "number of the last entry to replay")
 	cli.MemberFlag(cmd, in, "key", "get", "show the value of this key then")
-	cli.MemberFlag(cmd, in, "pid", "pid", "show this process then")
+	a.AgentFlag(cmd, in, "pid", "pid", "show this process then")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func newUndo(a *app) *cobra.Command {
 	var files undoFiles
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "undo SEQ | undo --files PID",
+		Use:   "undo SEQ | --files AGENT",
 		Short: "undo what an entry of the journal did, or what an agent did to its files",
 		Long: `undo reverts what an entry of the journal did, if nothing has changed its result since: a key
 gets its earlier value back, a process its token, a message is removed from
@@ -87,7 +87,7 @@ changed since it ended.`,
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (files.of != "") {
-				return cli.Usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
+				return cli.Usage(cmd, errors.New("give the number of an entry, or --files with an agent or the id of a copy"))
 			}
 			if files.of != "" {
 				files.dryRun = dryRun
@@ -96,11 +96,10 @@ changed since it ended.`,
 			if flag := files.alone(cmd); flag != "" {
 				return cli.Usage(cmd, fmt.Errorf("--%s goes with --files", flag))
 			}
-			seq, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || seq < 1 {
-				return cli.Usage(cmd, fmt.Errorf("%q is not the number of an entry: entries count from 1; \"pwos audit log\" lists them", args[0]))
+			var err error
+			if in.Seq, err = arg.ParseEntry(args[0], 1); err != nil {
+				return cli.Usage(cmd, err)
 			}
-			in.Seq = seq
 			if dryRun {
 				in.DryRun = &dryRun
 			}

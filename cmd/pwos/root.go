@@ -128,7 +128,7 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 	flags.StringVar(&a.Identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	flags.StringVar(&a.Origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return cli.Usage(cmd, cli.FlagError(err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return cli.Usage(cmd, cli.FlagError(cmd, err)) })
 	cmd.Version = version.Build()
 	cmd.SetVersionTemplate("pwos {{.Version}}\n")
 	cmd.SetIn(a.Stdin)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/version"
@@ -138,9 +139,11 @@ func (f *undoFiles) alone(cmd *cobra.Command) string {
 }
 
 func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
-	pid, err := strconv.ParseInt(f.of, 10, 64)
-	if (err != nil || pid < 1) && !snapshot.IsID(f.of) {
-		return cli.Usage(cmd, fmt.Errorf(`--files %q is neither a PID nor the id of a copy, which "pwos snapshots" lists`, f.of))
+	var pid int64 // of the agent, unless a copy is named
+	if !snapshot.IsID(f.of) {
+		if err := a.Agent(cmd, f.of, arg.Who{}, &pid); err != nil {
+			return cli.Usage(cmd, fmt.Errorf(`--files takes an agent or the id of a copy, which "pwos snapshots" lists: %w`, err))
+		}
 	}
 	store, err := copies()
 	if err != nil {
@@ -168,7 +171,8 @@ func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
 
 // undone returns the copy to restore, and the process whose changes it undoes.
 func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of string, pid int64) (id string, agent *schema.Descriptor, err error) {
-	if id = of; snapshot.IsID(of) {
+	named := snapshot.IsID(of)
+	if named {
 		if pid, err = ownerOf(ctx, c, store, of); err != nil {
 			return "", nil, err
 		}
@@ -177,8 +181,8 @@ func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of str
 	if err != nil {
 		return "", nil, err
 	}
-	if id != strconv.FormatInt(pid, 10) {
-		return id, &d, nil
+	if named {
+		return of, &d, nil
 	}
 	if d.Snapshot == nil {
 		return "", nil, fault.SnapshotNone.New("there is no copy of files from before pid %d", pid).

@@ -20,7 +20,7 @@ type spawnFlags struct {
 func newSpawn(a *app) *cobra.Command {
 	var f spawnFlags
 	cmd := &cobra.Command{
-		Use:   "spawn AGENT_ID",
+		Use:   "spawn NAME",
 		Short: "add a process to the kernel's table",
 		Long: `spawn adds a process: an agent with its own PID, capability and mailbox. It
 starts no program. spawn prints its PID and name.
@@ -53,7 +53,7 @@ or syscall has that name.`,
 	addSettings(cmd.Flags(), &f.line, "allow", "quota", "host", "http-plain", "http-open", "budget")
 	cli.MemberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant is valid (default: it does not expire)")
 	cli.MemberFlag(cmd, &f.in, "kernel", "on", "kernel of the cluster that it is spawned at")
-	cli.MemberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
+	a.AgentFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func (f *spawnFlags) input(agent string) (*schema.SpawnInput, error) {
 	in, grant := &f.in, &f.grant
 	in.ChildAgentID = agent
 	if agent == "" {
-		return nil, errors.New("AGENT_ID must not be empty")
+		return nil, errors.New("NAME must not be empty")
 	}
 	if given := f.line.Profile().Capability(); given != nil {
 		given.ExpiresAtTick, grant = grant.ExpiresAtTick, given

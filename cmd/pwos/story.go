@@ -10,13 +10,15 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newStory(a *app) *cobra.Command {
 	var q auditQuestion
-	var since, page string
+	var since arg.Point
+	var page string
 	cmd := &cobra.Command{
 		Use:   "story",
 		Short: "show the record as a tree of causes",
@@ -41,15 +43,13 @@ kernel where several are asked.`,
 			if cmd.Flags().Changed("html") && page == "" {
 				return cli.Usage(cmd, errors.New("--html needs the name of a file"))
 			}
-			if err := q.setSince(cmd, since); err != nil {
-				return cli.Usage(cmd, err)
-			}
+			q.SinceSeq, q.SinceTime = since.Seq, since.Time
 			return a.story(cmd.Context(), q, page)
 		},
 	}
-	cli.MemberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
+	a.AgentFlagAt(cmd, &q.at, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cli.MemberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
-	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
+	cmd.Flags().Var(cli.PointFlag(&since, 0), "since", sinceHelp)
 	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to read (default: all)")
 	cmd.Flags().BoolVar(&q.at.All, "all", false, "also tell what happened at the other kernels of the cluster")
 	q.at.Flag(cmd)

@@ -100,7 +100,7 @@ func unknownName(in *schema.CallInput) bool {
 type syscallFlags struct {
 	root, origin, stateDir string
 	idempotencyKey         string
-	pid                    int64
+	as                     schema.Target
 }
 
 func newSyscall(a *app) *cobra.Command {
@@ -138,14 +138,14 @@ to name others is an error.`,
 			return a.respond(data, err, rpcFault(err, in))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(cli.Usage(cmd, err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(cli.Usage(cmd, cli.FlagError(cmd, err))) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.root, "root", "", "root of os:///… for a kernel that is started: a directory, or an https: address")
 	flags.StringVar(&f.origin, "origin", "", "the operator's origin for a kernel that is started: an address, or a name")
 	flags.StringVar(&f.stateDir, "state-dir", "", "state directory for a kernel that is started")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "run the command once, however often it is sent with this key")
-	flags.Int64Var(&f.pid, "pid", 0, "the process to act as")
+	a.AgentFlag(cmd, &f.as, "pid", "pid", "the process to act as")
 	return cmd
 }
 
@@ -163,9 +163,7 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 		}
 		in.Args = append(in.Args, appendArgument(nil, arg))
 	}
-	if cmd.Flags().Changed("pid") {
-		in.PID = &f.pid
-	}
+	in.Target = f.as
 	return in, nil
 }
 
@@ -205,6 +203,9 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 		return nil, err
 	}
 	defer cli.CloseInto(&err, c)
+	if err := a.LookUp(ctx, c); err != nil {
+		return nil, err
+	}
 	if f.root != "" || f.origin != "" {
 		if err := f.sameParameters(ctx, c, args); err != nil {
 			return nil, err
@@ -236,6 +237,9 @@ func verbatim(in *schema.CallInput) schema.Value {
 func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *schema.CallInput, unreachable error) ([]byte, error) {
 	if f.idempotencyKey != "" {
 		return nil, fmt.Errorf("%w; --idempotency-key needs a running kernel", unreachable)
+	}
+	if in.PID != nil && *in.PID < 0 { // a name: no kernel runs that could know it
+		return nil, unreachable
 	}
 	data, err := daemon.Once(ctx, args, os.Getenv, a.Stderr, in)
 	failure, answered := errors.AsType[*fault.Fault](err)

@@ -54,7 +54,8 @@ an entry in the journal.`,
 			return a.top(cmd.Context(), every, at)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", time.Second, "time between two refreshes")
+	every = time.Second
+	cmd.Flags().Var((*cli.SpanFlag)(&every), "every", "time between two refreshes")
 	cmd.Flags().BoolVar(&at.All, "all", false, "name the kernels of the cluster, and let Tab choose")
 	at.Flag(cmd)
 	return cmd

@@ -31,7 +31,8 @@ type App struct {
 	Identity   string
 	Origin     string
 
-	asked string // socket of the kernel that was dialled last; "": none was reached
+	named []named // agents of the command line that are looked up once a kernel is connected
+	asked string  // socket of the kernel that was dialled last; "": none was reached
 }
 
 func New(stdin, stdout, stderr *os.File) *App {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -48,13 +50,21 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 		case err == nil:
 			return nil
 		case len(cmd.ValidArgs) > 0 && len(args) == 1: // not one of the valid words
-			return Usage(cmd, err)
+			return Usage(cmd, fmt.Errorf("%q is not one of %s%s", args[0], strings.Join(cmd.ValidArgs, ", "), didYouMean(args[0], cmd.ValidArgs)))
 		case len(args) == 1:
 			return Usage(cmd, fmt.Errorf("%q does not take 1 argument", cmd.UseLine()))
 		default:
 			return Usage(cmd, fmt.Errorf("%q does not take %d arguments", cmd.UseLine(), len(args)))
 		}
 	}
+}
+
+// didYouMean returns a text that suggests the most similar of the words; "" if none is similar.
+func didYouMean(word string, words []string) string {
+	if like := schema.Nearest(word, slices.Values(words)); like != "" {
+		return fmt.Sprintf("; did you mean %q?", like)
+	}
+	return ""
 }
 
 // Report prints to stderr why a verb failed and what to do about it, and returns the exit status.

@@ -38,6 +38,9 @@ func (a *App) With(
 		return err
 	}
 	defer CloseInto(&err, c)
+	if err := a.LookUp(ctx, c); err != nil {
+		return err
+	}
 	return do(ctx, c)
 }
 

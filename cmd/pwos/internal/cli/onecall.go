@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -19,7 +20,7 @@ func (a *App) OneCall(cmd *cobra.Command, typ string, in any, operands ...string
 	cmd.Args = Arguments(cobra.ExactArgs(len(operands)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for i, name := range operands {
-			if err := MemberOf(in, name).Operand(args[i]); err != nil {
+			if err := a.operand(cmd, MemberOf(in, name), args[i]); err != nil {
 				return Usage(cmd, err)
 			}
 		}
@@ -95,7 +96,7 @@ func (m member) Set(text string) error {
 	if m.Type() == "string" {
 		words := strings.Fields(m.tag.Get("enum"))
 		if last := len(words) - 1; last > 0 && !slices.Contains(words, text) {
-			return unfit(fmt.Sprintf("is %s or %s, not %q", strings.Join(words[:last], ", "), words[last], text))
+			return unfit(fmt.Sprintf(" is %s or %s, not %q", strings.Join(words[:last], ", "), words[last], text))
 		}
 		m.put(reflect.ValueOf(text))
 		return nil
@@ -105,26 +106,30 @@ func (m member) Set(text string) error {
 		return err
 	}
 	if least, err := strconv.ParseInt(m.tag.Get("min"), 10, 64); err == nil && n < least {
-		return unfit(fmt.Sprintf("must be at least %d, not %d", least, n))
+		return unfit(fmt.Sprintf(" must be at least %d, not %d", least, n))
 	}
 	if most, err := strconv.ParseInt(m.tag.Get("max"), 10, 64); err == nil && n > most {
-		return unfit(fmt.Sprintf("is at most %d", most))
+		return unfit(fmt.Sprintf(" is at most %d", most))
 	}
 	m.put(reflect.ValueOf(n))
 	return nil
 }
 
-// Operand sets the member from an argument: a string, or a PID.
-func (m member) Operand(text string) error {
-	if m.Type() == "string" {
-		return m.Set(text)
-	}
+// who returns which agents the member accepts: the operator where the least PID is 0.
+func (m member) who() arg.Who {
 	least, _ := strconv.ParseInt(m.tag.Get("min"), 10, 64)
-	pid, err := PIDOf(text, least)
-	if err == nil {
-		m.put(reflect.ValueOf(pid))
+	return arg.Who{Operator: least == 0}
+}
+
+// target returns where the member's number is, which is then given.
+func (m member) target() *int64 {
+	if m.to.Kind() != reflect.Pointer {
+		return m.to.Addr().Interface().(*int64)
 	}
-	return err
+	if m.to.IsNil() {
+		m.to.Set(reflect.New(m.to.Type().Elem()))
+	}
+	return m.to.Interface().(*int64)
 }
 
 func (m member) put(value reflect.Value) {

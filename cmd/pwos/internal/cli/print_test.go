@@ -9,21 +9,6 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestPIDOf(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{
-		"1": 1, "42": 42, "0": -1, "-1": -1, "": -1, "1.0": -1, "scout": -1, "1e3": -1, "9223372036854775808": -1,
-	} {
-		got, err := cli.PIDOf(text, 1)
-		if want < 0 && err == nil || want > 0 && got != want {
-			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
-		}
-	}
-	if pid, err := cli.PIDOf("0", 0); pid != 0 || err != nil {
-		t.Errorf("0 where the operator may be meant: %d, %v", pid, err)
-	}
-}
-
 // TestVerdict checks that a fault that the client itself raises has its exit status also if it is joined with other errors.
 func TestVerdict(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,4 @@
+package cli
+
+// PIDNamed returns the PID of the agent with a name.
+var PIDNamed = pidNamed
