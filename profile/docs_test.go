@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of settings into docs/profiles.md")
 
-// TestDocs compares the table in docs/profiles.md with the settings.
+// TestDocs compares the table in docs/profiles.md with the settings, and reads the profiles there.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "docs", "profiles.md")
@@ -34,6 +34,15 @@ func TestDocs(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.About, "*", `\*`), s.Takes)
 	}
 	want := block.ReplaceAllString(text, "${1}\n"+strings.ReplaceAll(b.String(), "$", "$$")+"\n${2}")
+	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(examples) == 0 {
+		t.Errorf("%s has no profile", name)
+	}
+	for _, example := range examples {
+		if _, err := read(t, example[1]); err != nil {
+			t.Error(err)
+		}
+	}
 	if *update {
 		testkit.Must(t, os.WriteFile(name, []byte(want), 0o644))
 		return

@@ -329,6 +329,13 @@ func TestHere(t *testing.T) {
 	if c := p.Capability(); c == nil || c.Budget == nil || *c.Budget.Calls != 0 || p.Placed() != "." {
 		t.Errorf("it is granted %+v; %q depends on the directory", c, p.Placed())
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	testkit.Must(t, os.Symlink("/", link))
+	followed, err := (&profile.Profile{Read: []string{link}, Write: []string{link}, Hide: []string{link}}).Program(here)
+	testkit.Must(t, err)
+	if s := followed.Sandbox; s.Read[0] != "/" || s.Write[0] != "/" || s.Hide[0] != link {
+		t.Errorf("a link is read as %s, written as %s, hidden as %s", s.Read, s.Write, s.Hide)
+	}
 	homeless := profile.Here{Dir: "/project"}
 	if _, err := p.Program(profile.Here{Dir: "/project", Lookup: here.Lookup}); err == nil || !strings.Contains(err.Error(), "HOME is not set") {
 		t.Errorf("without a home: %v", err)
@@ -348,6 +355,11 @@ func TestHere(t *testing.T) {
 	testkit.Must(t, line.Set("grant.quotas.gpu=2"))
 	if got := strings.Join(line.Words("grant."), " "); got != "--read=sub --set=program.env=A=b" {
 		t.Errorf("the words are %s", got)
+	}
+	var nothing profile.Line
+	testkit.Must(t, nothing.Flag("allow", ""))
+	if c := nothing.Profile().Capability(); c == nil || c.AllowedSyscalls == nil || len(c.AllowedSyscalls) > 0 {
+		t.Errorf("--allow '' grants %+v, not nothing", c)
 	}
 	if p := new(profile.Profile); p.Capability() != nil {
 		t.Errorf("nothing grants %+v", p.Capability())
