@@ -106,8 +106,10 @@ as a profile, with rules for the keys and hosts that were used.`,
 	for _, name := range []string{"tty", "detach", "learn"} { // described above the flags
 		flags.Lookup(name).Hidden = true
 	}
-	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
-		panic(err) // fails only for an unknown flag
+	for name, complete := range map[string]cobra.CompletionFunc{"profile": completeProfile, "set": completeSetting} {
+		if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
+			panic(err) // fails only for an unknown flag
+		}
 	}
 	return cmd
 }

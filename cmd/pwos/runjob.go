@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,7 +100,7 @@ func hereIn(p *profile.Profile) (here profile.Here, err error) {
 
 // surroundings sets HOME from the settings, and TERM with --tty.
 func (f *runFlags) surroundings(p *profile.Profile, here profile.Here, program *schema.Program) error {
-	env := maps.Clone(program.Env)
+	env := program.Env
 	if env == nil {
 		env = make(map[string]string)
 	}
@@ -138,7 +137,7 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 	case p.Dir != "" && p.OwnDir:
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:
-		return fmt.Errorf("the path %s of the profile is below an existing directory: leave out --own-dir", p.Placed())
+		return fmt.Errorf("the path %s depends on the working directory: leave out --own-dir", p.Placed())
 	case f.tty && f.detach:
 		return errors.New("--tty connects the program to this terminal: leave out -d")
 	case f.tty && p.Channel == "stdio":

@@ -59,6 +59,13 @@ func addSetting(flags *pflag.FlagSet, line *profile.Line, f profile.Flag) *pflag
 	return flag
 }
 
+func completeSetting(*cobra.Command, []string, string) (keys []cobra.Completion, how cobra.ShellCompDirective) {
+	for _, s := range profile.Settings() {
+		keys = append(keys, cobra.CompletionWithDesc(s.Key+"=", s.About))
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
 // newSettings returns the help topic that lists all settings.
 func newSettings() *cobra.Command {
 	var b strings.Builder

@@ -148,7 +148,7 @@ func Group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Com
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	like := schema.Nearest(name, func(yield func(string) bool) {
 		for _, below := range cmd.Commands() {
-			if below.IsAvailableCommand() && !yield(below.Name()) {
+			if (below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand()) && !yield(below.Name()) {
 				return
 			}
 		}
