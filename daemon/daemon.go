@@ -2,6 +2,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ type Daemon struct {
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
+	remote     remote
 	doors      unixsock.Keeper // of the endpoints that this daemon has bound
 	state      *state.State
 	kernel     *actors.Kernel
@@ -259,6 +261,9 @@ func (d *Daemon) warnings() (all []string) {
 			all = append(all, "authorized keys: "+warning)
 		}
 	}
+	if d.remote.why != "" {
+		all = append(all, d.remote.why)
+	}
 	if d.isHeld() {
 		all = append(all, heldAgents)
 	}
@@ -301,6 +306,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		config.Authenticator = d.keyed
 	}
 	server := unixsock.NewServer(config)
+	if err := d.serveTLS(server); err != nil {
+		return errors.Join(err, d.end())
+	}
 	served := make(chan error, 1)
 	d.idle.Begin()
 	defer d.idle.Stop()
@@ -319,6 +327,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case <-d.idle.Expired():
 			reason = "idle"
 		case err := <-served:
+			d.hurry()
+			_ = d.remote.shutdown(d.patience) // at once, which is no error here
 			return errors.Join(err, d.end())
 		}
 	}
@@ -328,7 +338,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.kernel.StopPrograms(d.patience) // first: programs may be connected, and other calls may wait for them
 	grace, cancel := context.WithTimeout(d.patience, d.grace)
 	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
+	remote := make(chan error, 1)
+	go func() { remote <- d.remote.shutdown(grace) }()
+	if err := cmp.Or(server.Shutdown(grace), <-remote); err != nil {
 		d.log.Warn("connections were closed before they had finished", "error", err)
 	}
 	return errors.Join(<-served, d.end())
@@ -394,9 +406,9 @@ func (d *Daemon) serve(ctx context.Context, link actors.Link, drain func(), peer
 		drain()
 	})
 	if key := peer.Identity.Key; key != nil {
-		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
+		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", nameOf(peer))
 	}
-	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
+	d.log.Debug("connected", "conn", caller.Conn, "peer", nameOf(peer))
 	d.kernel.Serve(link, caller, func() {
 		d.log.Debug("disconnected", "conn", caller.Conn)
 		if !stop() {
@@ -416,6 +428,7 @@ func (d *Daemon) Close() error {
 			err = errors.Join(err, fmt.Errorf("close listener: %w", closeErr))
 		}
 	}
+	err = errors.Join(err, d.remote.close())
 	if d.state != nil {
 		if !d.ran {
 			d.closeEffects()

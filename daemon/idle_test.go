@@ -70,8 +70,14 @@ const authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":{}}`
 // that, the next attempt has twice the time.
 func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	t.Helper()
+	return kept(t, func(limit time.Duration) *running { return start(t, idleAfter(limit)) })
+}
+
+// kept is startKept with a function that starts the daemon.
+func kept(t *testing.T, start func(limit time.Duration) *running) (r *running, p *peer, limit time.Duration) {
+	t.Helper()
 	for limit = 300 * time.Millisecond; limit < testkit.Patience; limit *= 2 {
-		r = start(t, idleAfter(limit))
+		r = start(limit)
 		if p = reach(t, r.KernelSocket); p != nil {
 			return r, p, limit
 		}

@@ -67,13 +67,16 @@ func (h *house) restart(t *testing.T) {
 // sign returns a function that answers offers with key, as a client at path.
 func (h *house) sign(t testing.TB, key *access.Signer, path string) access.AnswerFunc {
 	t.Helper()
+	name, err := access.SocketName(path)
+	testkit.Must(t, err)
+	return h.signOver(t, key, access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()})
+}
+
+// signOver is sign for a client at the other end of channel.
+func (h *house) signOver(t testing.TB, key *access.Signer, channel access.Channel) access.AnswerFunc {
 	return func(offer []byte, issued time.Time) ([]byte, error) {
-		name, err := access.SocketName(path)
-		if err != nil {
-			return nil, err
-		}
 		login := access.Login{
-			Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Known: h.known, Now: time.Now,
+			Channel: channel, Known: h.known, Now: time.Now,
 			Pick: func(context.Context) (*access.Signer, error) { return key, nil },
 		}
 		answer, err := login.Answer(t.Context(), offer, issued)

@@ -25,7 +25,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 		limit     int
 	}{
 		{kernelSocket, places.KernelSocket, schema.OsMessage, d.config.Limits.LineBytes},
-		{eventsSocket, places.EventsSocket, schema.OsEvent, max(schema.MaxEventLine, d.config.Limits.LineBytes)},
+		{eventsSocket, places.EventsSocket, schema.OsEvent, d.longLine()},
 	}
 	var paths []string
 	for _, door := range doors {
@@ -59,8 +59,14 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 			return err
 		}
 	}
+	if err := d.listenTLS(ctx); err != nil {
+		return err
+	}
 	return d.doors.Share()
 }
+
+// longLine is the longest line of events.sock, and of clients on other machines, in bytes.
+func (d *Daemon) longLine() int { return max(schema.MaxEventLine, d.config.Limits.LineBytes) }
 
 // watchSockets maintains the sockets until the returned function is called, which waits for the end of its goroutine.
 func (d *Daemon) watchSockets(ctx context.Context) (stop func()) {

@@ -73,6 +73,7 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the reason that no daemon runs
+	cfg.Listen = config.Listen{}
 	d := New(cfg, nil, logging.New(stderr, cfg.LogForm(getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()

@@ -131,6 +131,9 @@ func (r *LineReader) Fill(src Source) (more bool) {
 	return more && err == nil
 }
 
+// Widen raises the limit of the lines to come.
+func (r *LineReader) Widen(limit int) { r.limit = max(r.limit, limit) }
+
 // Buffered reports whether the reader has buffered data or an error for TryNext.
 func (r *LineReader) Buffered() bool { return r.start < len(r.buf) || r.err != nil }
 

@@ -24,6 +24,7 @@ type Config struct {
 	AuthorizedKeys string `toml:"authorized_keys"`
 	Log            Log    `toml:"log"`
 	Limits         Limits `toml:"limits"`
+	Listen         Listen `toml:"listen"`
 
 	Root   string            `toml:"root"`   // an absolute directory or an https: address; "": none
 	Mounts map[string]string `toml:"mounts"` // further names: prefixes such as os:///lib, each with an address or directory
@@ -165,6 +166,11 @@ type Log struct {
 // Limits bound what clients may send.
 type Limits struct {
 	LineBytes int `toml:"line_bytes"` // longest line of kernel.sock; events.sock has at least its own default
+}
+
+// Listen configures where else the kernel listens, besides its sockets.
+type Listen struct {
+	TLS string `toml:"tls"` // HOST:PORT for clients on other machines (PROTOCOL 13), which needs authorized keys; "": nowhere
 }
 
 // HTTP configures Http.Fetch.

@@ -3,9 +3,11 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,6 +124,9 @@ func (c *Config) settings() []setting {
 		of("limits.line_bytes", &c.Limits.LineBytes, schema.MaxLine,
 			between(schema.MaxLine, maxLineBytes, ": it can raise the limit, but not lower it")),
 
+		of("listen.tls", &c.Listen.TLS, "", must(address, "%q must be HOST:PORT, such as 0.0.0.0:7443")).
+			flag("listen-tls", "serve clients on other machines at this HOST:PORT, if there are authorized keys (default: do not)"),
+
 		of("ingest.trusted_keys", &c.Ingest.TrustedKeys, "", optional),
 		of("ingest.proof", &c.Ingest.Proof, false),
 		of("ingest.unpinned", &c.Ingest.Unpinned, false),
@@ -207,6 +212,13 @@ func must[T any](ok func(T) bool, text string) func(T) string {
 		}
 		return text
 	}
+}
+
+// address reports whether text is empty or HOST:PORT; the port is a number, 0 for any, and the host may be missing.
+func address(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	return text == "" || err == nil && portErr == nil
 }
 
 func positive(d Duration) bool { return d > 0 }

@@ -164,7 +164,7 @@ func (s *State) makeDomains(cfg *config.Config, version string) error {
 		return err
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
-		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: version, Sync: string(cfg.Journal.Sync),
+		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: version, Sync: string(cfg.Journal.Sync), Listen: cfg.Listen.TLS,
 		Resources: cfg.Resources, Sandbox: s.means.Level(), Gaps: s.means.Gaps(),
 	})
 	if err != nil {
@@ -203,6 +203,7 @@ type parameterBlock struct {
 	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
 	Version string            `json:"version"`         // of the kernel
 	Sync    string            `json:"sync"`
+	Listen  string            `json:"listen,omitzero"` // address for clients on other machines
 	// Resources has the capacities of the pools.
 	Resources map[string]float64 `json:"resources,omitzero"`
 	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces on this machine; "": nothing

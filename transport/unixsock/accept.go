@@ -198,11 +198,20 @@ func (s *Server) serveConnection(ctx context.Context, c *connection) {
 
 // countLogin counts a connection for the agent that its key belongs to.
 func (s *Server) countLogin(c *connection, agent int64) error {
-	if err := s.agents.enter(agent); err != nil {
-		return errors.Join(err, s.door.Farewell(c.link, s.refusal(err)))
+	if _, refused := s.Count(agent); refused != nil {
+		return errors.Join(refused, s.door.Farewell(c.link, refused))
 	}
 	c.agent = agent
 	return nil
+}
+
+// Count counts a connection of an agent that logged in with a key, also one of another transport. It returns the function
+// that ends the count, or why the connection has to be refused.
+func (s *Server) Count(agent int64) (leave func(), refused *fault.Fault) {
+	if err := s.agents.enter(agent); err != nil {
+		return nil, s.refusal(err)
+	}
+	return func() { s.agents.leave(agent) }, nil
 }
 
 // sampledPerSecond is the number of lines in a second that a sampled log writes.
