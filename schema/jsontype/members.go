@@ -2,8 +2,13 @@ package jsontype
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // The functions of this file require valid JSON, so they only search for the ends of values. They
@@ -176,11 +181,36 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Canonical returns a valid JSON value in canonical form (RFC 8785).
+// largest is the form of the largest number, which the library also gives to those that are larger.
+const largest = "1.7976931348623157e+308"
+
+// Canonical returns a valid JSON value in canonical form (RFC 8785). It refuses a number that has none.
 func Canonical(value []byte) ([]byte, error) {
 	text := jsontext.Value(bytes.Clone(value))
 	if err := text.Canonicalize(); err != nil {
 		return nil, err
 	}
+	if bytes.Contains(text, []byte(largest)) {
+		if err := finite(value); err != nil {
+			return nil, err
+		}
+	}
 	return text, nil
+}
+
+// finite returns an error if a valid JSON value has a number beyond those of a float64.
+func finite(value []byte) error {
+	for tokens := jsontext.NewDecoder(bytes.NewReader(value)); ; {
+		token, err := tokens.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case token.Kind() == '0':
+			if _, ok := finiteNumber([]byte(token.String())); !ok {
+				return fmt.Errorf("%s is out of range", fault.Clip(token.String()))
+			}
+		}
+	}
 }

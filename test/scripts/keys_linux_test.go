@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hinshun/vt10x"
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -29,7 +29,7 @@ type sitting struct {
 
 	mu     sync.Mutex
 	seen   strings.Builder // output after the last awaited sequence
-	screen vt10x.Terminal
+	screen *vt.Emulator
 	news   chan struct{}
 }
 
@@ -44,16 +44,14 @@ func sitWith(t *testing.T, cmd *exec.Cmd) *sitting {
 	t.Helper()
 	ours, theirs, err := openTerminal()
 	testkit.Must(t, err)
-	s := &sitting{
-		cmd: cmd, ours: ours, theirs: theirs, news: make(chan struct{}, 1),
-		screen: vt10x.New(vt10x.WithSize(120, 24), vt10x.WithWriter(io.Discard)),
-	}
+	s := &sitting{cmd: cmd, ours: ours, theirs: theirs, news: make(chan struct{}, 1), screen: vt.NewEmulator(120, 24)}
 	testkit.Must(t, unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120}))
 	s.before = s.settings(t)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, theirs
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	testkit.Must(t, s.cmd.Start())
 	s.reader.Go(s.read)
+	s.reader.Go(func() { _, _ = io.Copy(io.Discard, s.screen) }) // its answers, until read closes them: the tests give their own
 	return s
 }
 
@@ -76,6 +74,7 @@ func (s *sitting) settings(t *testing.T) unix.Termios {
 
 // read stores the output, until no process has the terminal open any more.
 func (s *sitting) read() {
+	defer s.screen.InputPipe().(io.Closer).Close() // never fails
 	buf := make([]byte, 4096)
 	for {
 		n, err := s.ours.Read(buf)

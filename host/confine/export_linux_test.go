@@ -1,0 +1,14 @@
+package confine
+
+import "golang.org/x/sys/unix"
+
+// Ruleset is what Landlock is asked to control.
+func (p *Plan) Ruleset() unix.LandlockRulesetAttr { return p.ruleset() }
+
+// Numbers returns the numbers of the calls that a filter checks, on amd64 and on arm64, below 0 where there is none.
+func (r Rules) Numbers() (list [][2]int) {
+	for _, row := range r.rows() {
+		list = append(list, [2]int{row.amd64, row.arm64})
+	}
+	return list
+}
