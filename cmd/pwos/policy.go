@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/cmd/pwos/internal/arg"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
-	"github.com/promptware-os/pwos/daemon/offline"
-	"github.com/promptware-os/pwos/internal/replace"
-	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -39,93 +29,6 @@ configuration of the kernel. Without these files there is no policy.`,
 		newPolicyCheck(a), newPolicyTest(a), newPolicyAllow(a), newPolicyReload(a), newPolicyShow(a))
 }
 
-func newPolicyAllow(a *app) *cobra.Command {
-	var from int64
-	var write bool
-	cmd := &cobra.Command{
-		Use:   "allow --from SEQ",
-		Short: "make the narrowest exception for a refused call",
-		Long: `allow finds the call of an entry of the journal, and the rules beside the configuration
-that refuse it, and prints the narrowest change that lets it through: an exception for its
-agent, its syscall, and the arguments that the rule looks at. With --write it changes the
-files, and makes the running kernel read them again.`,
-		Example: `  pwos policy allow --from 1204
-  pwos policy allow --from 1204 --write`,
-		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if from == 0 {
-				return cli.Usage(cmd, errors.New("--from is required: give the number of the call's entry, as pwos audit log shows it"))
-			}
-			return a.policyAllow(cmd.Context(), uint64(from), write)
-		},
-	}
-	cmd.Flags().Var(cli.EntryFlag(&from), "from", "the entry of the refused call")
-	cmd.Flags().BoolVar(&write, "write", false, "apply the change: write it to the files, and reload them")
-	return cmd
-}
-
-func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
-	config := client.ConfigFile()
-	files, err := policy.Read(config)
-	if err != nil {
-		return err
-	}
-	forms, err := offline.PolicyForms(config, os.Getenv)
-	if err != nil {
-		return err
-	}
-	dir, err := cli.JournalDir()
-	if err != nil {
-		return err
-	}
-	reader := journal.NewReader(nil, dir, journal.ReaderOptions{})
-	past := policy.NewPast(nil, forms)
-	entry, err := entryAt(ctx, reader, past, from)
-	if err := errors.Join(err, reader.Close()); err != nil {
-		return err
-	}
-	changed, rules, err := past.Except(files, entry)
-	if err != nil {
-		return err
-	}
-	if len(rules) == 0 {
-		a.Say("no rule refuses this call")
-		return nil
-	}
-	for _, r := range rules {
-		if err := a.PrintLine([]byte(fmt.Sprintf("%s: rule %q", r.At(), r.ID))); err != nil {
-			return err
-		}
-	}
-	written := false
-	for i, f := range changed {
-		if string(f.Text) == string(files[i].Text) {
-			continue
-		}
-		before := strings.Split(string(files[i].Text), "\n")
-		for line := range strings.Lines(string(f.Text)) {
-			line = strings.TrimSuffix(line, "\n")
-			if slices.Contains(before, line) || !strings.HasPrefix(line, "unless") {
-				continue
-			}
-			if err := a.PrintLine([]byte("+ " + line)); err != nil {
-				return err
-			}
-		}
-		if write {
-			if err := replaceFile(filepath.Join(filepath.Dir(config), filepath.FromSlash(f.Name)), f.Text); err != nil {
-				return err
-			}
-			a.Say("%s was changed", f.Name)
-			written = true
-		}
-	}
-	if written {
-		return a.reloadPolicy(ctx)
-	}
-	return nil
-}
-
 // reloadPolicy makes the kernel reload its policy files; if none runs, it only prints that.
 func (a *app) reloadPolicy(ctx context.Context) error {
 	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
@@ -141,43 +44,6 @@ func (a *app) reloadPolicy(ctx context.Context) error {
 	defer c.Close()
 	if _, err := client.Call(ctx, c, schema.PolicyReload, &schema.PolicyReloadInput{}); err != nil {
 		return fmt.Errorf("the files were changed, but the running kernel keeps the rules that it has: %w", err)
-	}
-	return nil
-}
-
-// entryAt reads the journal up to entry seq, and adds the entries before it to past.
-func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint64) (*policy.Entry, error) {
-	for {
-		record, err := r.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil, fault.UsageInvalid.New("the journal has no entry %d", seq)
-		}
-		if err != nil {
-			return nil, err
-		}
-		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Time: record.Time, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
-		if record.Seq == seq {
-			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the reader reuses the record's memory
-			return e, nil
-		}
-		if _, _, _, err := past.Judge(e, false); err != nil {
-			return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
-		}
-	}
-}
-
-// replaceFile replaces a file atomically. It keeps the mode and follows a symbolic link.
-func replaceFile(path string, text []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("change policy: %w", err)
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return fmt.Errorf("change policy: %w", err)
-	}
-	mode := info.Mode().Perm()
-	if err := replace.File(path, text, mode); err != nil {
-		return fmt.Errorf("change policy: %w", err)
 	}
 	return nil
 }
@@ -290,94 +156,4 @@ func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 		a.Say("%d more rules are not shown", shown.More)
 	}
 	return a.PrintTable(t)
-}
-
-func newPolicyTest(a *app) *cobra.Command {
-	var since arg.Point
-	cmd := &cobra.Command{
-		Use:   "test [FILE…]",
-		Short: "replay the journal's calls against rules",
-		Long: `test applies rules to the agents' calls in the journal, and reports the calls for which
-the verdict would differ: "would deny", "would ask" or "would now allow", with the rule,
-the syscall, the number of calls, and the entry of the first. It needs no kernel,
-may run while one writes, and changes nothing. Default: the rules beside the
-configuration, and all of the journal.
-
-Rules do not see data that the journal does not keep. Names beside a resource
-that an agent has adopted are judged as they were written.
-
-Exit status: 0 done, 2 the rules cannot be loaded.`,
-		Example: `  pwos policy test
-  pwos policy test new.cedar --since 24h
-  pwos policy test --since 12000 --json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := a.policyOf(args)
-			if err != nil {
-				return err
-			}
-			return a.policyTest(cmd.Context(), set, uint64(view.Deref(since.Seq)), view.Deref(since.Time))
-		},
-	}
-	cmd.Flags().Var(cli.PointFlag(&since, 0), "since", "only calls of this last period, such as 24h, after a time, or from this entry on")
-	return cmd
-}
-
-func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, after int64) error {
-	forms, err := offline.PolicyForms(client.ConfigFile(), os.Getenv)
-	if err != nil {
-		return err
-	}
-	dir, err := cli.JournalDir()
-	if err != nil {
-		return err
-	}
-	past, found := policy.NewPast(set, forms), new(policy.Findings)
-	reader := journal.NewReader(nil, dir, journal.ReaderOptions{})
-	read, err := a.judgePast(ctx, reader, past, found, from, after)
-	if err := errors.Join(err, reader.Close()); err != nil {
-		return err
-	}
-	a.Say("%d entries read", read)
-	if past.Withheld > 0 {
-		a.Say("the journal does not have all data of %d calls: rules that look at the missing data may decide otherwise", past.Withheld)
-	}
-	l := a.Listing("verdict", "rule", "syscall", "calls", "first")
-	for _, f := range found.List() {
-		o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type).Integer("count", f.Count).Integer("first", int64(f.First))
-		err := l.Add(o.Close(), string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
-		if err != nil {
-			return err
-		}
-	}
-	return l.End()
-}
-
-// judgePast applies the rules to the journal's entries. It shows its progress if stderr is a terminal.
-func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Past, found *policy.Findings, from uint64, after int64) (read int, err error) {
-	const step = 50_000
-	watched := term.IsTerminal(int(a.Stderr.Fd()))
-	for {
-		record, err := r.Next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			if watched && read >= step {
-				fmt.Fprint(a.Stderr, "\r\033[K")
-			}
-			return read, nil
-		case err != nil:
-			return read, err
-		}
-		read++
-		if watched && read%step == 0 {
-			fmt.Fprintf(a.Stderr, "\rpwos: %d entries", read)
-		}
-		e := policy.Entry{PID: record.PID, Tick: record.Tick, Time: record.Time, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
-		change, typ, rule, err := past.Judge(&e, record.Seq >= from && record.Time >= after)
-		if err != nil {
-			return read, fmt.Errorf("read entry %d: %w", record.Seq, err)
-		}
-		if change != "" {
-			found.Add(record.Seq, change, typ, rule)
-		}
-	}
 }

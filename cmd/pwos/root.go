@@ -3,81 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/version"
-	"github.com/promptware-os/pwos/view"
 )
-
-func newCompletion() *cobra.Command {
-	scripts := map[string]func(root *cobra.Command, w io.Writer) error{
-		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
-		"powershell": func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) },
-		"zsh":        func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) },
-	}
-	return &cobra.Command{
-		Use:   "completion SHELL",
-		Short: "print a completion script for bash, fish, powershell or zsh",
-		Long: `completion prints the script that lets a shell complete verbs, flags and message
-types. It needs no kernel.`,
-		Example: `  source <(pwos completion bash)
-  pwos completion zsh > "${fpath[1]}/_pwos"
-  pwos completion fish > ~/.config/fish/completions/pwos.fish`,
-		Args:      cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
-		ValidArgs: []string{"bash", "fish", "powershell", "zsh"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := scripts[args[0]](cmd.Root(), cmd.OutOrStdout()); err != nil {
-				return fmt.Errorf("write completion script: %w", err)
-			}
-			return nil
-		},
-	}
-}
-
-// newHelp returns the help command. Unlike cobra's, it treats an unknown verb as a usage error.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "show how a verb is used",
-		Long:  `help shows how a verb is used, like --help after the verb. It needs no kernel.`,
-		Example: `  pwos help
-  pwos help cap grant`,
-		ValidArgsFunction: completeVerb,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			verb, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 && verb.HasAvailableSubCommands() {
-				if verb == nil {
-					verb, rest = cmd.Root(), args
-				}
-				return cli.Usage(verb, cli.UnknownCommand(verb, rest[0]))
-			}
-			verb.InitDefaultHelpFlag()
-			verb.InitDefaultVersionFlag()
-			return verb.Help()
-		},
-	}
-}
-
-// completeVerb completes the names of verbs.
-func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	above, rest, err := cmd.Root().Find(args)
-	if err != nil || len(rest) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var verbs []cobra.Completion
-	for _, verb := range above.Commands() {
-		if verb.IsAvailableCommand() {
-			verbs = append(verbs, cobra.CompletionWithDesc(verb.Name(), verb.Short))
-		}
-	}
-	return verbs, cobra.ShellCompDirectiveNoFileComp
-}
 
 // newRoot returns the root command with all verbs.
 func newRoot(a *app) *cobra.Command {
@@ -187,36 +118,4 @@ func noVerb(cmd *cobra.Command, args []string) error {
 		return cli.Usage(cmd, fmt.Errorf("--mode is client, daemon or inline, not %q", mode))
 	}
 	return nil
-}
-
-func newVersion(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "show which pwos this is",
-		Long:  "version shows which pwos this is, from what source, and what built it. It needs no kernel.",
-		Example: `  pwos version
-  pwos version --json`,
-		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.version() },
-	}
-}
-
-func (a *app) version() error {
-	build, revision := version.Build(), ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
-	}
-	platform := runtime.GOOS + "/" + runtime.GOARCH
-	o, t := view.Object(nil).Text("version", build), new(view.Table)
-	t.Row("pwos", build)
-	if revision != "" {
-		o = o.Text("revision", revision)
-		t.Row("revision", revision)
-	}
-	t.Row("built with", runtime.Version()+" for "+platform)
-	return a.PrintEither(o.Text("go", runtime.Version()).Text("platform", platform).Close(), t)
 }

@@ -1,6 +1,11 @@
 package main_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +30,49 @@ func TestSubjects(t *testing.T) {
 	}
 	if len(verbs) < 45 || len(subjects) < 5 {
 		t.Errorf("%d verbs in %d groups", len(verbs), len(subjects))
+	}
+}
+
+// TestFiles: each verb of the root has a file of its own.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("*.go")
+	if err != nil || len(names) < 50 {
+		t.Fatalf("%d files, %v", len(names), err)
+	}
+	declared, made := make(map[string]string), make(map[string]bool)
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil {
+				continue
+			}
+			declared[f.Name.Name] = name
+			if f.Name.Name == "verbs" {
+				ast.Inspect(f, func(n ast.Node) bool {
+					if call, ok := n.(*ast.CallExpr); ok {
+						if of, ok := call.Fun.(*ast.Ident); ok {
+							made[of.Name] = true
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+	if len(made) < 40 {
+		t.Errorf("only %d verbs were found in root.go", len(made))
+	}
+	first := make(map[string]string)
+	for _, verb := range slices.Sorted(maps.Keys(made)) {
+		if other := first[declared[verb]]; other != "" {
+			t.Errorf("%s declares %s and %s: a verb has a file of its own", declared[verb], other, verb)
+		}
+		first[declared[verb]] = verb
 	}
 }
 

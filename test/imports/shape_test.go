@@ -123,5 +123,31 @@ func TestFileLength(t *testing.T) {
 	none(t, load(t, tree("", 299, 299)))
 	only(t, load(t, tree("", 501)), "host/x0.go", "501 lines")
 	only(t, load(t, tree("", 300, 300)), ".", "2 of 12 files", "host/x0.go, host/x1.go")
+	for _, c := range []struct {
+		file  string
+		lines int
+		says  string
+	}{
+		{"cmd/pwos/x.go", 300, ""}, {"cmd/pwos/x.go", 301, "301 lines"}, {"cmd/pwos/internal/cli/x_test.go", 301, "301 lines"}, {"cmd/pwosd/x.go", 301, ""},
+	} {
+		files := tree("")
+		name, _, _ := strings.Cut(strings.TrimPrefix(c.file[strings.LastIndex(c.file, "/")+1:], "x"), ".")
+		dir := c.file[:strings.LastIndex(c.file, "/")]
+		pkg := map[string]string{"cmd/pwos": "main", "cmd/pwosd": "main", "cmd/pwos/internal/cli": "cli"}[dir]
+		doc := "// Package " + pkg + " is one.\npackage " + pkg + "\n"
+		if pkg == "main" {
+			doc = "// Command x is one.\npackage main\n"
+		}
+		files[dir+"/doc.go"] = doc
+		if name == "_test" {
+			pkg += "_test"
+		}
+		files[c.file] = "package " + pkg + "\n" + strings.Repeat("\n", c.lines-1)
+		if c.says == "" {
+			none(t, load(t, files))
+		} else {
+			only(t, load(t, files), c.file, c.says, "no file of cmd/pwos/ has more than 300")
+		}
+	}
 	none(t, load(t, tree("// Code generated from a table. DO NOT EDIT.\n\n", 900, 900)))
 }
