@@ -39,7 +39,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("%s has no profile", name)
 	}
 	for _, example := range examples {
-		if _, err := read(t, example[1]); err != nil {
+		if _, err := profile.Parse(name, []byte(example[1])); err != nil {
 			t.Error(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,7 @@ func (p *Profile) decode(text []byte) (line int, err error) {
 		case unstable.KeyValue:
 			line, err = d.entry(table, e)
 		case unstable.ArrayTable:
-			line, err = d.line(e), fmt.Errorf("%s is not a list of tables", strings.Join(words(nil, e), "."))
+			line, err = d.line(e), fmt.Errorf("%s is not a list of tables", join(words(nil, e)))
 		case unstable.Table:
 			table = words(nil, e)
 			if !isTable(d.rows, table) {
@@ -64,7 +65,7 @@ func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) 
 		}
 		return 0, nil
 	case isTable(d.rows, name):
-		return d.line(e), fmt.Errorf("%s is a table", strings.Join(name, "."))
+		return d.line(e), fmt.Errorf("%s is a table", join(name))
 	case s == nil:
 		return d.line(e), unknown(d.rows, name)
 	}
@@ -78,7 +79,7 @@ func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) 
 		if text, ok := value.(string); ok {
 			shown = strconv.Quote(text)
 		}
-		return d.line(e), fmt.Errorf("%s takes %s, not %s", strings.Join(name, "."), s.Takes, shown)
+		return d.line(e), fmt.Errorf("%s takes %s, not %s", join(name), s.Takes, shown)
 	}
 	return 0, nil
 }
@@ -99,6 +100,18 @@ func words(table []string, e *unstable.Node) []string {
 	return name
 }
 
+// join writes a name as one key. A word that no key has without quotes is quoted: "grant.allow" is not grant.allow.
+func join(name []string) string {
+	var parts []string
+	for _, word := range name {
+		if regexp.MustCompile("[^A-Za-z0-9_-]").MatchString(word) {
+			word = strconv.Quote(word)
+		}
+		parts = append(parts, word)
+	}
+	return strings.Join(parts, ".")
+}
+
 // find returns the setting with a name, or the one that is an open table which has the name. Case is ignored.
 func find(rows []*Setting, name []string) *Setting {
 	i := slices.IndexFunc(rows, func(s *Setting) bool {
@@ -106,7 +119,7 @@ func find(rows []*Setting, name []string) *Setting {
 		if s.form() != "" {
 			of = name[:len(name)-1]
 		}
-		return strings.EqualFold(strings.Join(of, "."), s.Key)
+		return slices.EqualFunc(of, strings.Split(s.Key, "."), strings.EqualFold)
 	})
 	if i < 0 {
 		return nil
@@ -122,7 +135,7 @@ func isTable(rows []*Setting, name []string) bool {
 
 // unknown returns the error for a name that no setting has. It names a setting that may be meant, or those of the same table.
 func unknown(rows []*Setting, name []string) error {
-	key := strings.Join(name, ".")
+	key := join(name)
 	table, word, _ := strings.Cut(key, ".")
 	var keys, words []string
 	for _, s := range rows {

@@ -77,7 +77,7 @@ func (l *Line) Flag(name, text string) error {
 		case !found:
 			return fmt.Errorf("%s takes %s, not %q", g.name, m.form(), part)
 		case one.row < 0:
-			return fmt.Errorf("%s: %w", g.name, unknown(rows, []string{g.covers + key}))
+			return fmt.Errorf("%s: %w", g.name, unknown(rows, []string{m.Key, key}))
 		case slices.Contains(l.named, is):
 			return fmt.Errorf("%s names %s twice", g.name, key)
 		default:

@@ -77,7 +77,16 @@ func Read(dir, name string) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read profile: %w", err)
 	}
-	p := &Profile{Name: name}
+	p, err := Parse(at, text)
+	if err == nil {
+		p.Name = name
+	}
+	return p, err
+}
+
+// Parse returns the profile of a text. at is the text's place, which errors name.
+func Parse(at string, text []byte) (*Profile, error) {
+	p := new(Profile)
 	if line, err := p.decode(text); err != nil {
 		return nil, fmt.Errorf("profile %s:%d: %w", at, line, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,18 +17,6 @@ import (
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 )
-
-// read returns the profile of a text.
-func read(t *testing.T, text string) (*profile.Profile, error) {
-	t.Helper()
-	dir := t.TempDir()
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "own.toml"), []byte(text), 0o600))
-	p, err := profile.Read(dir, "own")
-	if p != nil {
-		p.Name = ""
-	}
-	return p, err
-}
 
 // here is where the profiles of tests are used.
 var here = profile.Here{Dir: "/project", Home: "/home/me", Lookup: func(name string) (string, bool) {
@@ -115,7 +104,7 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%s has no test", s.Key)
 			continue
 		}
-		file, err := read(t, s.Key+" = "+one.file)
+		file, err := profile.Parse("own.toml", []byte(s.Key+" = "+one.file))
 		testkit.Must(t, err)
 		if reflect.DeepEqual(file, new(profile.Profile)) {
 			t.Errorf("%s = %s sets nothing", s.Key, one.file)
@@ -133,7 +122,7 @@ func TestSpellings(t *testing.T) {
 		}
 		text, err := file.TOML()
 		testkit.Must(t, err)
-		if again, err := read(t, string(text)); err != nil || !reflect.DeepEqual(again, file) {
+		if again, err := profile.Parse("own.toml", text); err != nil || !reflect.DeepEqual(again, file) {
 			t.Errorf("%s is kept as %s, which is %+v, %v", s.Key, text, again, err)
 		}
 	}
@@ -181,13 +170,13 @@ budget = { calls = 1, usd = 1 }
 			name, value, _ := strings.Cut(text, "=")
 			testkit.Must(t, line.Flag(name, value))
 		}
-		p, err := read(t, file)
+		p, err := profile.Parse("own.toml", []byte(file))
 		testkit.Must(t, err)
 		replaced := strings.Join(line.Over(p), " ")
-		want, err := read(t, file)
+		want, err := profile.Parse("own.toml", []byte(file))
 		testkit.Must(t, err)
 		if tt.line != nil {
-			more, err := read(t, tt.want)
+			more, err := profile.Parse("own.toml", []byte(tt.want))
 			testkit.Must(t, err)
 			for i, v := range reflect.ValueOf(more).Elem().Fields() {
 				if table := strings.Fields(tt.want)[0]; !v.IsZero() || table == "budget" && i.Name == "Budget" {
@@ -221,6 +210,8 @@ func TestBadFile(t *testing.T) {
 		"[grant]\nquotas = 5\n":                      "own.toml:2: grant.quotas is a table",
 		"grant = 5\n":                                "own.toml:1: grant is a table",
 		"[[grant]]\nallow = [\"a\"]\n":               "own.toml:1: grant is not a list of tables",
+		"\"grant.allow\" = [\"a\"]\n":                `own.toml:1: there is no setting "grant.allow"`,
+		"\"a\\u001b\" = 1\n":                         `own.toml:1: there is no setting "a\x1b"`,
 		"[nothing]\n":                                `own.toml:1: there is no setting nothing: "pwos help settings" lists all`,
 		"[limits]\nopen_files = 0\n":                 "own.toml:2: limits.open_files takes a whole number from 8 to 2147483647, not 0",
 		"[limits]\nmemory_bytes = \"9999999999G\"\n": "own.toml:2: limits.memory_bytes takes a whole number",
@@ -233,7 +224,7 @@ func TestBadFile(t *testing.T) {
 		"[grant\n":                                   "own.toml:1: expected ']'",
 		"[grant]\nallow=[\"a\"]\nallow=[\"b\"]":      "own.toml:3: key allow is already defined",
 	} {
-		if p, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := profile.Parse("own.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v, want %q", text, p, err, want)
 		}
 	}
@@ -316,7 +307,7 @@ func TestTwice(t *testing.T) {
 // TestHere checks what paths and variables of a profile mean, and that a budget of 0 is kept.
 func TestHere(t *testing.T) {
 	t.Parallel()
-	p, err := read(t, "sandbox.read = ['.', '~/data', '/etc/', 'sub']\nbudget.calls = 0\nprogram.env = ['A=b=c', 'HERE', 'EMPTY', 'NONE=']\n")
+	p, err := profile.Parse("own.toml", []byte("sandbox.read = ['.', '~/data', '/etc/', 'sub']\nbudget.calls = 0\nprogram.env = ['A=b=c', 'HERE', 'EMPTY', 'NONE=']\n"))
 	testkit.Must(t, err)
 	program, err := p.Program(here)
 	testkit.Must(t, err)
@@ -364,7 +355,7 @@ func TestHere(t *testing.T) {
 	if p := new(profile.Profile); p.Capability() != nil {
 		t.Errorf("nothing grants %+v", p.Capability())
 	}
-	if ttl, err := read(t, `grant.ttl = "1h"`); err != nil || ttl.TTL != time.Hour || ttl.Capability() == nil {
+	if ttl, err := profile.Parse("own.toml", []byte(`grant.ttl = "1h"`)); err != nil || ttl.TTL != time.Hour || ttl.Capability() == nil {
 		t.Errorf("an hour is %+v, %v", ttl, err)
 	}
 }
@@ -390,4 +381,37 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %v", name, got)
 		}
 	}
+}
+
+// FuzzParse: a text is a profile or an error with a line of the text, and a profile that is kept is read as the same one.
+func FuzzParse(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/spawned.txtar")
+	testkit.Must(f, err)
+	for _, file := range archive.Files {
+		if strings.HasSuffix(file.Name, ".toml") {
+			f.Add(file.Data)
+		}
+	}
+	for _, text := range []string{"[[grant]]", "grant = {quotas = {a = 1}}", "limits.memory_bytes = '1G'", "[grant.quotas.x]", "grant.quotas.'' = 1"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := profile.Parse("own.toml", text)
+		if err != nil {
+			at := regexp.MustCompile(`^profile own\.toml:([1-9][0-9]*): .`).FindStringSubmatch(err.Error())
+			if at == nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		kept, err := p.TOML()
+		testkit.Must(t, err)
+		again, err := profile.Parse("kept.toml", kept)
+		if err != nil {
+			t.Fatalf("%q is kept as %q: %v", text, kept, err)
+		}
+		if more, err := again.TOML(); err != nil || string(more) != string(kept) {
+			t.Fatalf("%q is kept as %q, then as %q, %v", text, kept, more, err)
+		}
+	})
 }
