@@ -23,12 +23,13 @@ import (
 
 // Client is one authenticated connection to a kernel. Close ends it.
 type Client struct {
-	conn   *conn
-	places Places
-	login  *login
-	as     int64 // PID of this connection in the kernel
-	origin string
-	kernel string // target of queries, asked through the connected kernel; empty: the connected one
+	conn    *conn
+	places  Places
+	login   *login
+	as      int64 // PID of this connection in the kernel
+	origin  string
+	address string // where the kernel was reached
+	kernel  string // target of queries, asked through the connected kernel; empty: the connected one
 
 	mu           sync.Mutex
 	use          use
@@ -84,9 +85,9 @@ func (c *Client) Identity() Identity {
 	return Identity{PID: c.as, Key: a.Key, From: a.From, Host: a.Host}
 }
 
-// Greet runs the prologue on another connection to the same kernel, with the key that logged this one in.
+// Greet runs the prologue on another connection to the same socket of the kernel, with the key that logged this one in.
 func (c *Client) Greet(ctx context.Context, conn access.Lines) error {
-	_, err := c.login.greet(ctx, conn)
+	_, err := c.login.greet(ctx, conn, c.conn.channel)
 	return err
 }
 
@@ -161,7 +162,7 @@ func (c *Client) exchange(ctx context.Context, m schema.Message, report func(*sc
 			default:
 			}
 			m, err := k.outcome()
-			follow(&m)
+			c.follow(&m)
 			return m, err
 		case <-ctx.Done():
 			return schema.Message{}, context.Cause(ctx)
@@ -299,7 +300,7 @@ func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, O
 var errLocked = errors.New("a daemon is starting, or has not ended yet")
 
 // Shutdown asks the kernel to end, and waits until it has closed this connection and, as its last action, released its
-// instance lock. It returns the answer and the errors of Do, or the cause of ctx's end.
+// instance lock, if that is on this machine. It returns the answer and the errors of Do, or the cause of ctx's end.
 func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
 	answer, err := c.Call(ctx, schema.KindCommand, "Syscall.Shutdown", []byte("{}"))
 	if err != nil {
@@ -309,6 +310,9 @@ func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
 	case <-c.quit: // the connection has ended
 	case <-ctx.Done():
 		return answer, context.Cause(ctx)
+	}
+	if c.remote() {
+		return answer, nil // the lock is on the kernel's machine
 	}
 	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, unlocked(c.places.Lock) },
 		backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(0))

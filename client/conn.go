@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -15,11 +16,12 @@ const maxAnswer = 256 << 20
 type conn struct {
 	net.Conn
 	*schema.LineReader
-	pid int // of the process at the other end; 0: it is not known
+	pid     int            // of the process at the other end; 0: it is not known
+	channel access.Channel // that a login is bound to; nil: there is no prologue
 }
 
-func newConn(stream net.Conn, pid int) *conn {
-	return &conn{Conn: stream, LineReader: schema.NewLineReader(stream, maxAnswer), pid: pid}
+func newConn(stream net.Conn, pid int, channel access.Channel) *conn {
+	return &conn{Conn: stream, LineReader: schema.NewLineReader(stream, maxAnswer), pid: pid, channel: channel}
 }
 
 // Dialect implements access.Lines.
@@ -40,7 +42,7 @@ func (c *conn) CloseWrite() error {
 type route interface {
 	// String returns the text that errors name the kernel by.
 	String() string
-	// name returns the kernel's name in known_kernels, which a login is bound to.
+	// name returns the kernel's name in known_kernels.
 	name() (string, error)
 	// dial connects. An error for which absent is true means that no kernel runs there.
 	dial(ctx context.Context) (*conn, error)

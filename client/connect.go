@@ -22,15 +22,15 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	c.places, c.login = d.places, d.login
+	c.places, c.login, c.address = d.places, d.login, d.route.String()
 	return c, nil
 }
 
 // Over returns a client over a connection without prologue, to a kernel in this process. Close closes it.
-func Over(stream net.Conn) *Client { return newClient(newConn(stream, os.Getpid())) }
+func Over(stream net.Conn) *Client { return newClient(newConn(stream, os.Getpid(), nil)) }
 
 func (d *dialer) greet(ctx context.Context, conn *conn) (*Client, error) {
-	asked, err := d.login.greet(ctx, conn)
+	asked, err := d.login.greet(ctx, conn, conn.channel)
 	if err != nil {
 		return nil, d.login.judge(err)
 	}

@@ -106,7 +106,7 @@ func judge(err error) error {
 	}
 	passes := absent(err) || errors.Is(err, fault.PlaceLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
 		errors.Is(err, errNextKey) ||
-		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	if passes {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -44,12 +43,12 @@ func (o Offer) String() string {
 
 // greet runs the prologue on a connection. It reports whether the kernel asked for a key; the kernel then does not
 // acknowledge a valid answer (PROTOCOL 4), so confirm must follow.
-func (l *login) greet(ctx context.Context, conn access.Lines) (asked bool, err error) {
+func (l *login) greet(ctx context.Context, conn access.Lines, channel access.Channel) (asked bool, err error) {
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
 			defer l.rest()()
 		}
-		answer, err := l.answerTo(ctx, offer, issued)
+		answer, err := l.answerTo(ctx, channel, offer, issued)
 		if err != nil {
 			return nil, err
 		}
@@ -59,13 +58,13 @@ func (l *login) greet(ctx context.Context, conn access.Lines) (asked bool, err e
 	return asked, err
 }
 
-func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*access.Answer, error) {
+func (l *login) answerTo(ctx context.Context, channel access.Channel, offer []byte, issued time.Time) (*access.Answer, error) {
 	name, err := l.route.name()
 	if err != nil {
 		return nil, err
 	}
 	proof := access.Login{
-		Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Known: l.keys.known(), Pick: l.pick, Now: time.Now,
+		Channel: channel, Known: l.keys.known(), Pick: l.pick, Now: time.Now,
 	}
 	answer, err := proof.Answer(ctx, offer, issued)
 	if err != nil {
@@ -167,12 +166,8 @@ func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
 		return key, unreachable(at, err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	name, err := at.name()
-	if err != nil {
-		return key, err
-	}
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
-		l := access.Login{Channel: access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}, Now: time.Now}
+		l := access.Login{Channel: conn.channel, Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
 			return nil, loginFailed(at, nil, nil, err)
 		}

@@ -16,6 +16,9 @@ const DefaultPatience = 5 * time.Second
 type Options struct {
 	// RuntimeDir is the absolute path of the kernel's runtime directory; empty: RuntimeDir().
 	RuntimeDir string
+	// At is the address of a kernel on another machine, tls://HOST:PORT, in place of RuntimeDir, Spawn and Events; empty: it
+	// is on this one.
+	At string
 	// Spawn starts a daemon if none runs; nil: Dial returns a fault.DaemonNotRunning instead.
 	Spawn *Command
 	// Keys log in to a kernel that asks for identification.
@@ -40,6 +43,9 @@ type Command struct {
 
 // route returns the way to the kernel.
 func (o Options) route() route {
+	if o.At != "" {
+		return address(o.At)
+	}
 	if o.Events {
 		return socket(o.places().EventsSocket)
 	}

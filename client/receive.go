@@ -149,7 +149,7 @@ func (c *Client) SubscribeTo(ctx context.Context, m schema.Message, answered, ea
 				return answerOf(&e)
 			}
 			if row != nil {
-				e.Data = schema.Resolve(row.Output(), e.Data, []byte(e.Meta.Refs), readBlob)
+				e.Data = schema.Resolve(row.Output(), e.Data, []byte(e.Meta.Refs), c.readBlob)
 			}
 			if err := each(e); err != nil {
 				return err
@@ -180,7 +180,7 @@ func (c *Client) deliver(m schema.Message) {
 
 // follow replaces references in an answer by the content of their files (PROTOCOL 5): parts that did not fit a line,
 // and members that the syscall declares as text. It leaves a reference that cannot be read unchanged.
-func follow(m *schema.Message) {
+func (c *Client) follow(m *schema.Message) {
 	if m.Kind != schema.KindReply {
 		return
 	}
@@ -188,16 +188,16 @@ func follow(m *schema.Message) {
 	if row, ok := schema.Lookup(m.Type); ok {
 		form = row.Output()
 	}
-	m.Data = schema.Resolve(form, m.Data, []byte(m.Meta.Refs), readBlob)
+	m.Data = schema.Resolve(form, m.Data, []byte(m.Meta.Refs), c.readBlob)
 	m.Meta.Refs = ""
 }
 
 // errNoBlob means that a reference does not name a regular file.
 var errNoBlob = errors.New("reference to no regular file")
 
-// readBlob reads the file that a reference names.
-func readBlob(p schema.BlobPointer) (content []byte, err error) {
-	if p.Scheme != "file" {
+// readBlob reads the file that a reference names. Of a kernel on another machine it reads none: the name is not of this one.
+func (c *Client) readBlob(p schema.BlobPointer) (content []byte, err error) {
+	if p.Scheme != "file" || c.remote() {
 		return nil, errNoBlob
 	}
 	f, err := os.Open(p.Path)
@@ -214,6 +214,9 @@ func readBlob(p schema.BlobPointer) (content []byte, err error) {
 // PutBlob writes a file into the blob directory of a kernel on this machine, so that a call can refer to it. remove
 // removes the file; without that the kernel removes it after an hour.
 func (c *Client) PutBlob(content []byte) (at schema.BlobPointer, remove func() error, err error) {
+	if c.remote() {
+		return at, nil, fmt.Errorf("write blob: the kernel at %s is on another machine, and cannot read files of this one", c.address)
+	}
 	f, err := os.CreateTemp(c.places.Blobs, "client-")
 	if err != nil {
 		return at, nil, fmt.Errorf("write blob: %w", err)

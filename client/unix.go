@@ -16,8 +16,12 @@ type Places = unixsock.Places
 // RuntimeDir returns the runtime directory that the environment of this process names (PROTOCOL 1).
 func RuntimeDir() string { return unixsock.RuntimeDir(os.Getenv, os.Getuid()) }
 
+// places returns the paths of a kernel on this machine, none for another one.
 func (o Options) places() Places {
-	if o.RuntimeDir == "" {
+	switch {
+	case o.At != "":
+		return Places{}
+	case o.RuntimeDir == "":
 		return unixsock.PlacesIn(RuntimeDir())
 	}
 	return unixsock.PlacesIn(o.RuntimeDir)
@@ -40,7 +44,11 @@ func (s socket) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, stream.Close())
 	}
-	return newConn(stream, peer.PID), nil
+	name, err := s.name()
+	if err != nil {
+		return nil, errors.Join(err, stream.Close())
+	}
+	return newConn(stream, peer.PID, access.Local{Socket: name, PID: os.Getpid(), UID: os.Geteuid()}), nil
 }
 
 // absent reports whether err means that no daemon runs, so that one may be started.

@@ -151,7 +151,7 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 	cli.MemberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
 	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries, and the record of the other kernels of the cluster")
-	q.at.Flag(cmd)
+	q.at.Flag(a.App, cmd)
 	cmd.Flags().Var(cli.TimeFlag(&after), "after", "only calls after this time, such as yesterday, 08:00 or 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	cmd.Flags().Var(cli.TimeFlag(&q.UntilTime), "before", "only calls before this time, in the same form")
 	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")

@@ -76,7 +76,7 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 	}
 	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also list ended processes that the kernel still remembers, and those of the other kernels of the cluster")
-	f.at.Flag(cmd)
+	f.at.Flag(a.App, cmd)
 	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "print all columns, even on a narrow terminal")
 	return cmd
 }

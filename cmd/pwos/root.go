@@ -40,6 +40,8 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 			switch inline := mode == "inline"; {
 			case err != nil:
 				return err
+			case inline && a.Kernel != "":
+				return cli.Usage(cmd, errors.New("--mode=inline is a kernel of its own: leave --kernel out"))
 			case a.StdinTerminal() && inline:
 				return cli.Usage(cmd, errors.New("--mode=inline serves piped input"))
 			case a.StdinTerminal():
@@ -58,6 +60,8 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 	flags.BoolVar(&a.NoSpawn, "no-spawn", false, "do not start a kernel if none runs")
 	flags.StringVar(&a.Identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	flags.StringVar(&a.Origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
+	flags.Var(&a.Kernel, "kernel", "connect to the kernel at tls://HOST:PORT, on another machine (default: this machine's)")
+	cmd.PersistentPreRunE = a.reaches
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return cli.Usage(cmd, cli.FlagError(cmd, err)) })
 	cmd.Version = version.Build()

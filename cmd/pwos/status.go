@@ -127,8 +127,8 @@ file of keys whose mode became unsafe.`,
 // kernelInfo is the state of a running kernel, as a client sees it.
 type kernelInfo struct {
 	pid          int
-	socket       string
-	eventsSocket string
+	address      string // a socket, or tls://HOST:PORT
+	eventsSocket string // "": the kernel is on another machine
 	syscalls     int
 	ping         time.Duration
 	condition
@@ -146,6 +146,7 @@ type condition struct {
 type parameters struct {
 	version string   // version of the running kernel, which may differ from this program's
 	origin  string   // the operator's origin
+	listen  string   // address for clients on other machines; "": none
 	sync    string   // the sync setting: when a command is durable
 	sandbox string   // what confines the program of an agent
 	gaps    []string // what the sandbox does not prevent
@@ -162,9 +163,8 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		if err != nil {
 			return err
 		}
-		places := c.Places()
 		s = kernelInfo{
-			pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
+			pid: c.PID(), address: c.Address(), eventsSocket: c.Places().EventsSocket, syscalls: len(types), ping: ping,
 			condition: readCondition(ctx, c), parameters: readParameters(ctx, c), others: readOrigins(ctx, c),
 		}
 		delete(s.others, s.origin)
@@ -182,6 +182,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	members, _ := view.Members(data)
 	p.version, _ = view.Text(members["version"])
 	p.origin, _ = view.Text(members["origin"])
+	p.listen, _ = view.Text(members["listen"])
 	p.sync, _ = view.Text(members["sync"])
 	p.sandbox, _ = view.Text(members["sandbox"])
 	p.gaps, _ = view.As[[]string](members["sandbox_gaps"])
@@ -231,10 +232,20 @@ func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 }
 
 func (a *app) printStatus(s kernelInfo) error {
-	o := view.Object(nil).Boolean("running", true).Integer("pid", int64(s.pid)).Text("socket", s.socket).Text("events_socket", s.eventsSocket).
-		Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
+	local := s.eventsSocket != ""
+	o := view.Object(nil).Boolean("running", true)
+	if local {
+		o = o.Integer("pid", int64(s.pid)).Text("socket", s.address).Text("events_socket", s.eventsSocket)
+	} else {
+		o = o.Text("address", s.address)
+	}
+	o = o.Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
 	t := new(view.Table)
-	t.Row("kernel", a.Style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
+	running := a.Style(view.Good, "running")
+	if local {
+		running += ", process " + strconv.Itoa(s.pid)
+	}
+	t.Row("kernel", running)
 	if s.version != "" {
 		o = o.Text("version", s.version)
 		t.Row("version", view.Escaped(s.version))
@@ -246,8 +257,16 @@ func (a *app) printStatus(s kernelInfo) error {
 	for _, warning := range s.warnings {
 		t.Row("warning", a.Style(view.Bad, view.Escaped(warning)))
 	}
-	t.Row("socket", view.Escaped(s.socket))
-	t.Row("older dialect", view.Escaped(s.eventsSocket))
+	if local {
+		t.Row("socket", view.Escaped(s.address))
+		t.Row("older dialect", view.Escaped(s.eventsSocket))
+	} else {
+		t.Row("address", view.Escaped(s.address))
+	}
+	if s.listen != "" {
+		o = o.Text("listen", s.listen)
+		t.Row("listens", "at "+view.Escaped(s.listen)+", for clients on other machines")
+	}
 	t.Row("syscalls", strconv.Itoa(s.syscalls))
 	if len(s.others) > 0 {
 		o = o.Text("origin", s.origin)

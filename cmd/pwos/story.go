@@ -52,7 +52,7 @@ kernel where several are asked.`,
 	cmd.Flags().Var(cli.PointFlag(&since, 0), "since", sinceHelp)
 	cmd.Flags().Var(cli.Number(&q.Limit, 1), "limit", "most entries to read (default: all)")
 	cmd.Flags().BoolVar(&q.at.All, "all", false, "also tell what happened at the other kernels of the cluster")
-	q.at.Flag(cmd)
+	q.at.Flag(a.App, cmd)
 	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead of stdout")
 	return cmd
 }

@@ -196,7 +196,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 		return nil, err
 	}
 	c, err := a.DialWith(ctx, cli.Dialing{Args: args})
-	if errors.Is(err, fault.DaemonUnreachable) {
+	if errors.Is(err, fault.DaemonUnreachable) && a.Kernel == "" { // a kernel of this machine is not the one that was asked
 		return a.once(ctx, f, args, in, err)
 	}
 	if err != nil {

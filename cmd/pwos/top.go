@@ -55,7 +55,7 @@ an entry in the journal.`,
 	every = time.Second
 	cmd.Flags().Var((*cli.SpanFlag)(&every), "every", "time between two refreshes")
 	cmd.Flags().BoolVar(&at.All, "all", false, "name the kernels of the cluster, and let Tab choose")
-	at.Flag(cmd)
+	at.Flag(a.App, cmd)
 	return cmd
 }
 

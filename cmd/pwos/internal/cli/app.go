@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -30,9 +31,10 @@ type App struct {
 	NoSpawn    bool
 	Identity   string
 	Origin     string
+	Kernel     KernelAddress
 
 	named []named // agents of the command line that are looked up once a kernel is connected
-	asked string  // socket of the kernel that was dialled last; "": none was reached
+	asked string  // address of the kernel that was dialled last; "": none was reached
 }
 
 func New(stdin, stdout, stderr *os.File) *App {
@@ -86,7 +88,7 @@ func (a *App) DialRunning(ctx context.Context) (*client.Client, error) {
 	return a.DialWith(ctx, Dialing{Running: true})
 }
 
-// DialWith is dial with options. It records the kernel's socket in a.asked, for the error of a later call that times out.
+// DialWith is dial with options. It records the kernel's address in a.asked, for the error of a later call that times out.
 func (a *App) DialWith(ctx context.Context, d Dialing) (*client.Client, error) {
 	options, err := a.Options()
 	if err != nil {
@@ -103,19 +105,22 @@ func (a *App) DialWith(ctx context.Context, d Dialing) (*client.Client, error) {
 	}
 	c, err := client.Dial(ctx, options)
 	if err == nil {
-		a.asked = c.Places().KernelSocket
+		a.asked = c.Address()
 	}
 	return c, err
 }
 
 // Options returns the client options that the global flags select. --timeout also bounds the start of a kernel.
 func (a *App) Options() (client.Options, error) {
-	options := client.Options{RuntimeDir: a.RuntimeDir, Patience: a.Timeout, Keys: a.Keys()}
+	options := client.Options{At: string(a.Kernel), RuntimeDir: a.RuntimeDir, Patience: a.Timeout, Keys: a.Keys()}
 	if a.Origin != "" {
 		var err error
 		if options.Origin, err = daemon.Origin(a.Origin); err != nil {
 			return options, Misuse("pwos", fmt.Errorf("--origin: %w", err))
 		}
+	}
+	if a.RuntimeDir != "" && a.Kernel != "" {
+		return options, Misuse("pwos", errors.New("--kernel and --runtime-dir name two kernels"))
 	}
 	if a.RuntimeDir != "" {
 		dir, err := filepath.Abs(a.RuntimeDir)

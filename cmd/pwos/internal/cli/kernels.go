@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,39 @@ func (k *KernelName) String() string { return string(*k) }
 // Type implements pflag.Value.
 func (k *KernelName) Type() string { return "string" }
 
+// KernelAddress is a flag value: the address of a kernel on another machine.
+type KernelAddress string
+
+// Set implements pflag.Value.
+func (k *KernelAddress) Set(text string) error {
+	name, _, err := access.TLSName(text)
+	if err != nil {
+		return errors.New("it takes the address of a kernel, tls://HOST:PORT")
+	}
+	*k = KernelAddress(name)
+	return nil
+}
+
+// String implements pflag.Value.
+func (k *KernelAddress) String() string { return string(*k) }
+
+// Type implements pflag.Value.
+func (k *KernelAddress) Type() string { return "string" }
+
+// kernelFlag is the flag of a verb that asks a kernel of the cluster: its name, or the address of the one that pwos connects to.
+type kernelFlag struct {
+	*KernelName
+	address *KernelAddress
+}
+
+// Set implements pflag.Value.
+func (k kernelFlag) Set(text string) error {
+	if strings.Contains(text, "://") {
+		return k.address.Set(text)
+	}
+	return k.KernelName.Set(text)
+}
+
 // KernelChoice selects the kernels of the cluster that a verb asks. The zero value selects the connected kernel.
 type KernelChoice struct {
 	name KernelName // this kernel; "": all applies
@@ -39,8 +73,8 @@ type KernelChoice struct {
 }
 
 // Flag adds --kernel to a verb.
-func (k *KernelChoice) Flag(cmd *cobra.Command) {
-	cmd.Flags().Var(&k.name, "kernel", "ask this kernel of the cluster, through the one that pwos connects to")
+func (k *KernelChoice) Flag(a *App, cmd *cobra.Command) {
+	cmd.Flags().Var(kernelFlag{&k.name, &a.Kernel}, "kernel", "ask this kernel of the cluster, through the one that pwos connects to; or connect to the one at tls://HOST:PORT")
 }
 
 // kernelsOf returns the name of the kernel that c is connected to, "" if it is not in a cluster, and the names of the other kernels.
