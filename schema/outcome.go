@@ -64,7 +64,7 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // an outcome may nest deeper than a frame
 		return o, fault.KernelInternal.New("outcome is no JSON object")
 	}
-	var failed bool
+	var kind string
 	var data []byte
 	var class int64
 	var id fault.ID
@@ -74,7 +74,7 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	jsontype.Members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "kind":
-			failed = string(value) == `"error"`
+			kind = string(jsontype.Unquote(value))
 		case "data":
 			data = value
 		case "refs":
@@ -119,9 +119,13 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 		}
 		return true
 	})
-	if !failed {
+	switch kind {
+	case "reply":
 		o.Data = data
 		return o, nil
+	case "error":
+	default:
+		return o, fault.KernelInternal.New("outcome is neither a reply nor an error")
 	}
 	o.Refs = nil
 	f, err := DecodeErrorData(data)

@@ -76,11 +76,14 @@ func nameAt(b []byte, i int) (name []byte, end int) {
 	return b[i+1 : end], end + 1
 }
 
-// Members calls yield with the unquoted name and the raw value of each member of the valid JSON object obj, until
-// yield returns false.
+// Members calls yield with the unquoted name and the raw value of each member of the valid JSON value obj, until
+// yield returns false. What is no object has no members.
 func Members(obj []byte, yield func(name, value []byte) bool) {
-	i := SkipSpace(obj, 0) + 1 // past the brace
-	for {
+	i := SkipSpace(obj, 0)
+	if obj[i] != '{' {
+		return
+	}
+	for i++; ; {
 		i = SkipSpace(obj, i)
 		if obj[i] == '}' {
 			return
@@ -99,10 +102,14 @@ func Members(obj []byte, yield func(name, value []byte) bool) {
 	}
 }
 
-// Elements calls yield with the raw value of each element of the valid JSON array arr, until yield returns false.
+// Elements calls yield with the raw value of each element of the valid JSON value arr, until yield returns false. What is
+// no array has no elements.
 func Elements(arr []byte, yield func(value []byte) bool) {
-	i := SkipSpace(arr, 0) + 1 // past the bracket
-	for {
+	i := SkipSpace(arr, 0)
+	if arr[i] != '[' {
+		return
+	}
+	for i++; ; {
 		i = SkipSpace(arr, i)
 		if arr[i] == ']' {
 			return
@@ -118,8 +125,12 @@ func Elements(arr []byte, yield func(value []byte) bool) {
 	}
 }
 
-// Unquote returns the content of a valid JSON string; it aliases quoted if nothing is escaped.
+// Unquote returns the content of a valid JSON string; it aliases quoted if nothing is escaped. What is another value has no
+// content.
 func Unquote(quoted []byte) []byte {
+	if quoted[0] != '"' {
+		return nil
+	}
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return inner

@@ -91,3 +91,17 @@ func TestScanFindsEveryByte(t *testing.T) {
 		}
 	}
 }
+
+// A value of another kind has no members, no elements and no content: what a journal holds is valid JSON, not of one form.
+func TestOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`null`, `1`, `true`, `"x"`, `[]`, `{}`, ` [1]`, `{"a":1}`} {
+		var members, elements int
+		jsontype.Members([]byte(text), func(_, _ []byte) bool { members++; return true })
+		jsontype.Elements([]byte(text), func([]byte) bool { elements++; return true })
+		content := string(jsontype.Unquote([]byte(text)))
+		if (members > 0) != (text == `{"a":1}`) || (elements > 0) != (text == ` [1]`) || (content != "") != (text == `"x"`) {
+			t.Errorf("%s: %d members, %d elements, content %q", text, members, elements, content)
+		}
+	}
+}
