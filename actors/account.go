@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -32,14 +31,18 @@ type account struct {
 	paid atomic.Int64
 
 	throttled atomic.Int64 // calls refused since the last note
-	flooded   atomic.Bool  // more malformed lines than the bound since then
-
-	second  int64 // of malformed; guarded by mu
-	garbage int   // malformed lines in it, long ones as several; guarded by mu
+	garbage   garbage
 
 	// Guarded by of.mu.
 	connections int
 	report      *time.Timer // writes a note about refused calls; nil: none were refused
+}
+
+// garbage counts malformed lines.
+type garbage struct {
+	flooded atomic.Bool // more than the bound since the last note
+	second  int64       // guarded by mu of the account
+	lines   int         // in it, long ones as several; likewise
 }
 
 // maxThrottled bounds the refused calls of an agent per second. Above it, its connections are not read until the next
@@ -54,7 +57,7 @@ const maxMalformed = 512
 type accounts struct {
 	bounds Bounds
 	begun  time.Time
-	note   func(pid int64, step schema.Request)
+	note   func(pid, count int64) // journals how many calls were refused
 
 	notes sync.WaitGroup // in flight
 
@@ -64,7 +67,7 @@ type accounts struct {
 	closed bool
 }
 
-func newAccounts(b Bounds, note func(int64, schema.Request)) *accounts {
+func newAccounts(b Bounds, note func(pid, count int64)) *accounts {
 	return &accounts{bounds: b, begun: time.Now(), note: note, each: make(map[int64]*account)}
 }
 
@@ -190,7 +193,7 @@ func (d *share) tryTake(size int) bool {
 // fits reports whether tryTake would succeed.
 func (a *account) fits(size int) bool {
 	held := a.inFlight.Load()
-	return a.throttled.Load() < maxThrottled && !a.flooded.Load() && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
+	return a.throttled.Load() < maxThrottled && !a.garbage.flooded.Load() && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
 }
 
 // add adds bytes that are already in flight.
@@ -290,14 +293,14 @@ func (d *share) malformed(size int) {
 	}
 	a := d.account
 	a.mu.Lock()
-	if now := a.of.since(time.Now()) / int64(time.Second); now != a.second {
-		a.second, a.garbage = now, 0
+	if now := a.of.since(time.Now()) / int64(time.Second); now != a.garbage.second {
+		a.garbage.second, a.garbage.lines = now, 0
 	}
-	a.garbage += 1 + size>>10
-	over := a.garbage > maxMalformed
+	a.garbage.lines += 1 + size>>10
+	over := a.garbage.lines > maxMalformed
 	a.mu.Unlock()
 	if over {
-		a.flooded.Store(true) // before throttle, whose note ends it
+		a.garbage.flooded.Store(true) // before throttle, whose note ends it
 		a.throttle()
 	}
 }
@@ -325,7 +328,7 @@ func (a *account) throttle() {
 // flush writes the note. It may run calls of the agent, so the caller must hold no lock.
 func (a *account) flush() {
 	defer a.of.notes.Done()
-	a.flooded.Store(false)
-	a.of.note(a.pid, schema.KernelThrottled.With(&schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}))
+	a.garbage.flooded.Store(false)
+	a.of.note(a.pid, a.throttled.Swap(0))
 	a.wake()
 }

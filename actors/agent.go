@@ -11,7 +11,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // agent is the actor of a process with a program: it starts the program, journals its start and its end, and then restarts
@@ -23,17 +22,25 @@ type agent struct {
 	cause   kernel.Cause    // of its notes
 	from    *process.Hosted // state of a process of the previous run of the kernel
 
-	phase        phase
-	run          *run // from the start of the program until its end is on disk
-	runs         int  // number of starts since the kernel started
-	stop         stop
-	unrecordable bool // nothing can be journaled any more
-	dismissed    bool
+	phase     phase
+	run       *run // from the start of the program until its end is on disk
+	runs      int  // number of starts since the kernel started
+	stop      stop
+	dismissed bool
+	noting
+	interval
+}
 
-	note schema.Request // being written
+// noting is how an agent journals what its program does.
+type noting struct {
+	note         schema.Request // being written
+	unrecordable bool           // nothing can be journaled any more
+}
 
-	rest  time.Duration // pause before the next start
-	until int64         // tick at which its quarantine ends
+// interval is the pause before the next start.
+type interval struct {
+	rest  time.Duration
+	until int64 // tick at which its quarantine ends
 	timer *time.Timer
 }
 
@@ -71,18 +78,12 @@ type (
 		process *host.Process
 		err     error
 	}
-	exited struct{ exit host.Exit } // no process of the program is left
-	served struct{}                 // its channel has closed
-	noted  struct {                 // a note is on disk, or cannot be written
-		tick int64
-		err  *fault.Fault
-	}
-	halt          struct{ on bool }             // pause the program, or let it continue
-	expired       struct{ grace time.Duration } // another host may lead the kernel: no program may run here
-	retimed       struct{}                      // wall_seconds were granted to some process
-	dismissed     struct{}                      // no more messages will come
-	journalFailed struct{}                      // nothing can be journaled any more
-	awake         struct{}                      // the timer
+	exited        struct{ exit host.Exit } // no process of the program is left
+	served        struct{}                 // its channel has closed
+	halt          struct{ on bool }        // pause the program, or let it continue
+	dismissed     struct{}                 // no more messages will come
+	journalFailed struct{}                 // nothing can be journaled any more
+	awake         struct{}                 // the timer
 )
 
 // Receive handles what the program and the journal report.
@@ -198,9 +199,7 @@ func (a *agent) started(ctx actor.Context, m started) {
 	}
 	a.phase = notingRun
 	again := a.runs > 1 || a.from != nil && (a.from.Begun || a.from.Ran())
-	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
-		PID: a.program.PID, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again,
-	}))
+	a.write(ctx, noteStart(a.program.PID, p, again))
 }
 
 // limit sets the deadline of wall_seconds, of its budget or an ancestor's.
@@ -373,3 +372,39 @@ func (a *agent) finish(ctx actor.Context) {
 		ctx.Stop(ctx.Self())
 	}
 }
+
+// agents is the actor that carries out effects on programs. It has an actor for each process with a program, and answers a
+// call when its effects are done.
+type agents struct {
+	kernel     *Kernel
+	alive      map[int64]*actor.PID
+	awaitStart map[int64][]*pending // calls that wait for the start of a program
+	awaitEnd   map[int64][]*pending // calls that wait for the end of a program
+	// awaitPause are calls that wait until a program is paused or continued.
+	awaitPause   map[int64][]*pending
+	over         map[int64]bool // of those alive: the program has ended, and that is on disk
+	ends         int            // number of agents that have ended
+	unrecordable bool           // nothing can be journaled any more
+	ending       bool
+	ended        chan struct{} // closed when all programs have ended
+}
+
+// pending is a batch that waits for its effects.
+type pending struct {
+	batch *frames
+	left  int
+}
+
+// endAll ends all programs; hurry: without grace.
+type endAll struct{ hurry bool }
+
+// Reports of agents.
+type (
+	halted       struct{ pid int64 } // the program is paused, or continued, as last asked
+	startDone    struct{ pid int64 } // the first start has succeeded or failed
+	ended        struct{ pid int64 } // the program has ended, which cannot be journaled yet
+	endedForGood struct{ pid int64 } // the program has ended and is not restarted
+)
+
+// resumed is an agent of the previous run of the kernel.
+type resumed struct{ process.Hosted }

@@ -27,7 +27,7 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 		return
 	}
 	if a.kernel.refusing.Load() && !a.cause.Urgent && !a.stop.shutdown {
-		if wait := a.kernel.probes.take(time.Now()); wait > 0 {
+		if wait := a.kernel.retries.Take(time.Now()); wait > 0 {
 			a.postpone(ctx, wait)
 			return
 		}
@@ -72,17 +72,17 @@ func (a *agent) postpone(ctx actor.Context, wait time.Duration) {
 	a.wake(ctx, wait)
 }
 
-func (a *agent) noteEnd(ctx actor.Context, in *schema.ProcessEndInput) {
+func (a *agent) noteEnd(ctx actor.Context, in *programEnd) {
 	if r := a.run; r != nil && r.process != nil && !r.connected {
 		_ = r.process.Conn().Close()
 	}
 	a.phase = notingEnd
-	a.write(ctx, schema.ProcessNoteEnd.With(in))
+	a.write(ctx, noteEnd(in))
 }
 
 // afterEnd starts the program again after its pause, or ends the agent.
 func (a *agent) afterEnd(ctx actor.Context, tick int64) {
-	in := a.note.Input.(*schema.ProcessEndInput)
+	in := a.note.Input.(*programEnd)
 	if !in.Restart || a.stop.ordered || a.stop.shutdown {
 		a.leave(ctx)
 		return
@@ -94,7 +94,7 @@ func (a *agent) afterEnd(ctx actor.Context, tick int64) {
 }
 
 // end describes how a run of the program ended.
-func (a *agent) end() *schema.ProcessEndInput {
+func (a *agent) end() *programEnd {
 	exit := a.run.exit
 	in := a.blank(string(exit.Reason), exit.String())
 	if exit.Signal != 0 {
@@ -117,7 +117,7 @@ func (a *agent) end() *schema.ProcessEndInput {
 }
 
 // notStarted describes a run that could not be started. The first start is not retried, since its caller gets the error.
-func (a *agent) notStarted(err error) *schema.ProcessEndInput {
+func (a *agent) notStarted(err error) *programEnd {
 	in := a.blank(reasonNotStarted, err.Error())
 	if a.stop.ordered || a.runs == 1 && a.from == nil {
 		return in
@@ -128,7 +128,7 @@ func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 
 // unknownEnd describes the end of a program's run in the previous run of the kernel that no kernel saw. It does not count
 // as a fault of the program.
-func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
+func (a *agent) unknownEnd(h *process.Hosted) *programEnd {
 	in := a.blank(process.Unknown, "the kernel was not running")
 	in.Restart = !h.Ended() && a.restart() != host.RestartNever
 	if in.Restart && a.held() {
@@ -137,12 +137,12 @@ func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
 	return in
 }
 
-func (a *agent) blank(reason, why string) *schema.ProcessEndInput {
-	return &schema.ProcessEndInput{PID: a.program.PID, Reason: reason, Why: &why, Faults: a.program.Faults, Quick: a.program.Quick}
+func (a *agent) blank(reason, why string) *programEnd {
+	return &programEnd{PID: a.program.PID, Reason: reason, Why: &why, Faults: a.program.Faults, Quick: a.program.Quick}
 }
 
 // decide applies the table of faults.
-func (a *agent) decide(in *schema.ProcessEndInput, cause host.Cause, ran time.Duration) {
+func (a *agent) decide(in *programEnd, cause host.Cause, ran time.Duration) {
 	p := a.program
 	record, d := a.kernel.hosting.Policy(a.restart()).Decide(
 		host.Record{Faults: int(p.Faults), Quick: int(p.Quick), Restarts: int(p.Restarts)}, cause, ran)

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"log/slog"
 	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,57 +8,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
-)
-
-// agents is the actor that carries out effects on programs. It has an actor for each process with a program, and answers a
-// call when its effects are done.
-type agents struct {
-	kernel     *Kernel
-	alive      map[int64]*actor.PID
-	awaitStart map[int64][]*pending // calls that wait for the start of a program
-	awaitEnd   map[int64][]*pending // calls that wait for the end of a program
-	// awaitPause are calls that wait until a program is paused or continued.
-	awaitPause   map[int64][]*pending
-	over         map[int64]bool // of those alive: the program has ended, and that is on disk
-	ends         int            // number of agents that have ended
-	unrecordable bool           // nothing can be journaled any more
-	ending       bool
-	ended        chan struct{} // closed when all programs have ended
-}
-
-// pending is a batch that waits for its effects.
-type pending struct {
-	batch *frames
-	left  int
-}
-
-// effect is an effect of a call that is on disk.
-type effect struct {
-	effect *kernel.Work
-	cause  kernel.Cause
-}
-
-// effects are those of a batch, whose answers wait for them; batch is nil if there are no answers.
-type effects struct {
-	list  []effect
-	batch *frames
-}
-
-// LogValue does not show the calls.
-func (e effects) LogValue() slog.Value { return slog.IntValue(len(e.list)) }
-
-// resumed is an agent of the previous run of the kernel.
-type resumed struct{ process.Hosted }
-
-// endAll ends all programs; hurry: without grace.
-type endAll struct{ hurry bool }
-
-// Reports of agents.
-type (
-	halted       struct{ pid int64 } // the program is paused, or continued, as last asked
-	startDone    struct{ pid int64 } // the first start has succeeded or failed
-	ended        struct{ pid int64 } // the program has ended, which cannot be journaled yet
-	endedForGood struct{ pid int64 } // the program has ended and is not restarted
 )
 
 func newAgents(k *Kernel) *agents {
@@ -233,7 +181,7 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	m.programOver(ctx, pid)
 	why := "the kernel failed to look after it"
 	cause := &kernel.Cause{Conn: "recovery", Origin: m.kernel.origin}
-	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
+	step := noteEnd(&programEnd{PID: pid, Reason: process.Unknown, Why: &why})
 	if m.unrecordable {
 		return // the next start records it
 	}

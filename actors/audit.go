@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -21,42 +22,59 @@ import (
 // that it may have seen are on disk: those of its own domain, and of the registries and approvals that every domain reads.
 // All entries that are appended during an fsync share the next one (group commit).
 type audit struct {
-	kernel  *Kernel
-	log     *slog.Logger
-	encoder record.Encoder
+	kernel    *Kernel
+	log       *slog.Logger
+	journal   *journal.Log
+	epoch     uint64
+	encoder   record.Encoder
+	metrics   *metrics.Metrics
+	snapshots snapshotting
+	quorum    *quorumState // nil: answers wait only for the kernel's own disk
+	page
+	disk
+	holding
+	failing
+}
 
-	journal *journal.Log
-	epoch   uint64
-	stopped bool // a sync has failed: nothing is appended any more
+// page is what was appended and is not written.
+type page struct {
+	fresh     []*batch
+	urgent    bool   // it may use the journal's reserve
+	scheduled bool   // a flush is scheduled
+	appended  moment // at the last entry
+	written   moment // at the last entry that was written
+}
 
-	fresh      []*batch      // appended, not written yet
-	urgent     bool          // fresh may use the journal's reserve
-	unreleased []unreleased  // written, not released yet
-	scheduled  bool          // a flush is scheduled
-	syncing    bool          // a sync runs
-	rotating   bool          // the sync starts the next segment: nothing is written until that exists
-	resync     bool          // another sync must follow
-	delayed    bool          // a timer will start a sync
-	noSooner   time.Time     // earliest time of the next sync, after a long one
-	syncEvery  time.Duration // not 0: answers do not wait for the disk, which is synced this much later
-	synced     uint64
+// disk is how far the disk is.
+type disk struct {
+	synced    uint64
+	syncing   bool          // a sync runs
+	rotating  bool          // the sync starts the next segment: nothing is written until that exists
+	resync    bool          // another sync must follow
+	delayed   bool          // a timer will start a sync
+	noSooner  time.Time     // earliest time of the next sync, after a long one
+	syncEvery time.Duration // not 0: answers do not wait for the disk, which is synced this much later
+	signing   atomic.Bool   // a checkpoint is being signed
+}
+
+// holding is what waits for the disk.
+type holding struct {
+	unreleased []unreleased             // written, not released yet
 	commands   map[schema.Domain]uint64 // seq of the last command of each domain
-	signing    atomic.Bool              // a checkpoint is being signed
-	metrics    *metrics.Metrics
-	appended   moment // at the last entry
-	written    moment // at the last entry that was written
-	snapshots  snapshotting
-	retries    []*step        // steps to be retried when the journal can be written
-	endings    []chan<- error // of callers that wait for the end of the segment
-	quorum     *quorumState   // nil: answers wait only for the kernel's own disk
+	endings    []chan<- error           // of callers that wait for the end of the segment
+}
 
+// failing is what follows from a disk that failed.
+type failing struct {
+	stopped    bool                   // a sync has failed: nothing is appended any more
+	retries    []*step                // steps to be retried when the journal can be written
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
 
 func newAudit(k *Kernel, log *journal.Log) *audit {
 	return &audit{
-		kernel: k, log: k.log.With("domain", "audit"), journal: log,
-		synced: log.Synced(), commands: make(map[schema.Domain]uint64), metrics: k.metrics,
+		kernel: k, log: k.log.With("domain", "audit"), journal: log, metrics: k.metrics,
+		disk: disk{synced: log.Synced()}, holding: holding{commands: make(map[schema.Domain]uint64)},
 	}
 }
 
@@ -95,183 +113,6 @@ const (
 	spacingPart = 16
 	maxSpacing  = time.Millisecond
 )
-
-// Receive handles messages of domains and of the loop.
-func (a *audit) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *batch:
-		a.append(ctx, m)
-	case look:
-		a.flush(ctx)
-		m.answer <- record.Extent{Head: a.journal.Head().Seq, Unended: a.kernel.keys.Unended()}
-	case flush:
-		a.scheduled = false
-		a.flush(ctx)
-	case endSegment:
-		a.flush(ctx)
-		a.endings = append(a.endings, m.ended)
-		a.endSegment()
-	case retryStep:
-		a.retries = append(a.retries, m.step)
-	case durable:
-		a.durable(ctx, m)
-	case acknowledged:
-		a.acknowledged(ctx, m.through)
-	case quorumTick:
-		a.quorumTick(ctx)
-	case leads:
-		a.lead(ctx, m.held)
-	case fenced:
-		a.fenced(ctx, m.err)
-	case syncNow:
-		a.delayed = false
-		a.sync()
-	case snapshotOf:
-		a.addSnapshot(m)
-		a.saveSnapshots(ctx)
-	case snapshotsSaved:
-		a.snapshotsSaved(m)
-	case pauseSnapshots:
-		a.pauseSnapshots(m)
-	case resumeSnapshots:
-		a.snapshots.pauses--
-	case rebuilt:
-		if m.epoch == a.epoch {
-			a.rebuilt(ctx, m.domain)
-		}
-	case restoreFailed:
-		if m.epoch == a.epoch && a.rebuilding[m.domain] {
-			a.tell(ctx, stalled{a.epoch})
-		}
-	case *actor.Terminated:
-		for name := range a.rebuilding {
-			if a.kernel.domains[name] == m.Who {
-				a.rebuilt(ctx, name)
-			}
-		}
-	}
-}
-
-// append puts the calls of b into the journal's buffer.
-func (a *audit) append(ctx actor.Context, b *batch) {
-	urgent := b.urgent()
-	if len(a.fresh) > 0 && a.urgent != urgent {
-		a.flush(ctx) // ordinary entries must not use the reserve, and an urgent entry is lost only with one that it depends on
-	}
-	if a.stopped || b.epoch != a.epoch {
-		a.refuse(ctx, b) // b.epoch != a.epoch: it was decided on a state that was discarded
-		return
-	}
-	for i := range b.calls {
-		if b.sender.unrecorded() {
-			break
-		}
-		call := &b.calls[i]
-		if call.Throttled {
-			continue
-		}
-		a.metrics.Count(call, 1)
-		var repeats uint64
-		if call.Repeated {
-			repeats = a.kernel.keys.Seq(call)
-		}
-		entry := a.encoder.Entry(call, repeats)
-		seq := a.journal.Append(entry)
-		b.account.wrote(entryFrame + len(entry.Request) + len(entry.Outcome))
-		if !call.Repeated {
-			a.kernel.keys.Number(call, seq)
-		}
-		if end, ok := call.Input.(*schema.EffectEnd); ok {
-			a.kernel.keys.End(call, end, seq)
-		} else if b.intends() {
-			a.kernel.keys.Intend(call, seq)
-		}
-		if call.Tick > a.appended.tick {
-			a.appended = moment{call.Tick, seq}
-		}
-		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
-		a.kernel.budgets.Record(call)
-	}
-	a.urgent = urgent && (a.urgent || len(a.fresh) == 0)
-	a.fresh = append(a.fresh, b)
-	if !a.scheduled {
-		a.scheduled = true
-		a.kernel.loop.atRest(ctx.Self(), flush{})
-	}
-}
-
-// entryFrame is about the size of an entry without request and outcome, in bytes.
-const entryFrame = 256
-
-// flush writes what was appended, and releases the batches that do not wait for the disk.
-func (a *audit) flush(ctx actor.Context) {
-	if len(a.fresh) == 0 || a.rotating {
-		return
-	}
-	if !a.syncing && a.journal.RotateDue() {
-		a.syncing, a.rotating = true, true
-		a.syncAtRest(a.journal.Rotate)
-		return
-	}
-	write := a.journal.Flush
-	if a.urgent {
-		write = a.journal.FlushFromReserve
-	}
-	if err := write(); err != nil {
-		a.failed(ctx, err)
-		return
-	}
-	a.written = a.appended
-	if a.kernel.budgets.Keep() {
-		ctx.Send(a.kernel.agents, retimed{})
-	}
-	// An urgent entry does not show that there is room for others.
-	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.sender.unrecorded() && !b.throttled() })
-	recorded := entries && !a.urgent
-	if recorded {
-		a.retrySteps(ctx)
-	}
-	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
-		a.kernel.spent.Store(false)
-		a.kernel.probes.over()
-		a.kernel.refusal.Store(nil)
-		a.log.Info("journal can be written again: commands are accepted")
-	}
-	for _, b := range a.fresh {
-		a.awaitDisk(b)
-	}
-	a.fresh = a.fresh[:0]
-	a.release(ctx)
-	if entries {
-		a.notify(ctx)
-	}
-	a.beginSnapshots(ctx)
-}
-
-// notify wakes queries that wait for the next entry, once for all entries until then.
-func (a *audit) notify(ctx actor.Context) {
-	if a.kernel.followed.Swap(false) && a.kernel.life.Err() == nil {
-		ctx.Send(a.kernel.domains[schema.Audit], wakeUp{})
-	}
-}
-
-// awaitDisk keeps b until the entries that it reveals are on disk.
-func (a *audit) awaitDisk(b *batch) {
-	var last uint64
-	for i := range b.calls {
-		if b.calls[i].Throttled {
-			continue
-		}
-		last = b.calls[i].Proof.Seq
-		if b.calls[i].Syscall.Kind == schema.KindCommand {
-			a.commands[b.domain] = last
-		}
-	}
-	if b.sender.unrecorded() {
-		last = a.journal.Head().Seq
-	}
-	a.hold(b, last)
-}
 
 // hold keeps b until everything that it reveals, up to the entry last, is durable.
 func (a *audit) hold(b *batch, last uint64) {
@@ -342,40 +183,147 @@ func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	})
 }
 
-// durable handles the report of a sync. After a failed one it is unknown what is on disk, so the kernel stops.
-func (a *audit) durable(ctx actor.Context, m durable) {
-	rotated := a.rotating
-	a.syncing, a.rotating = false, false
-	a.synced = max(a.synced, m.through)
-	if m.err != nil {
-		a.stop(ctx, m.err)
-		a.endSegment()
-		return
-	}
-	a.endSegment()
-	if m.took >= longSync {
-		a.noSooner = time.Now().Add(min(m.took/spacingPart, maxSpacing))
-	}
-	if rotated {
-		a.flush(ctx)
-	}
-	a.release(ctx)
-	a.saveSnapshots(ctx)
-	if a.resync {
-		a.sync()
-	}
-	a.checkpoint()
+// quorumState is what the audit actor knows about the other disks.
+type quorumState struct {
+	Quorum
+	base    uint64 // the last entry at the start: the initial state may reveal all entries up to it
+	away    bool   // an entry has waited for too long: commands are refused
+	ticking bool
+	lost    bool // another kernel may lead: programs were ended
 }
 
-// checkpoint signs a checkpoint on a goroutine if one is due: no answer waits for a signature.
-func (a *audit) checkpoint() {
-	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
-		a.kernel.background(func() {
-			defer a.signing.Store(false)
-			for a.journal.CheckpointDue() {
-				// Its errors reach journal.Options.Trouble, and a stopped log fails the next sync.
-				_ = a.journal.Checkpoint()
-			}
-		})
+// holds reports whether the answers of h wait for other disks, or for the lead. Refusals reveal nothing.
+func (q *quorumState) holds(h *unreleased) bool {
+	return h.all > q.Acknowledged || q.Leads != nil && !q.Leads() && !h.batch.throttled()
+}
+
+// step is how often waiting calls are checked. It is also the longest delay of what the operator needs to end agents.
+func (q *quorumState) step() time.Duration { return q.Patience / 10 }
+
+func newQuorumState(of *Quorum, head uint64) *quorumState {
+	if of == nil {
+		return nil
+	}
+	return &quorumState{Quorum: *of, base: head}
+}
+
+// Quorum makes answers wait until a majority of other disks has their entries too. Kernel.Acknowledge reports that.
+type Quorum struct {
+	Acknowledged uint64        // the last entry that the majority had at the start
+	Patience     time.Duration // how long a call waits for it
+
+	// Leads reports whether no other kernel can lead in place of this one at present; nil: none ever can. It must be quick.
+	// While it is false nothing is answered, since the other kernel may have newer entries. Kernel.Lead reports changes.
+	Leads func() bool
+}
+
+// snapshotting is the audit log's part of saving snapshots: one round at a time.
+type snapshotting struct {
+	store   *record.Snapshots
+	begun   uint64    // the entry of the states of this round
+	every   uint64    // entries between two rounds: what a start after a crash must replay
+	due     uint64    // the entry at which the next round may start
+	resting time.Time // no round starts earlier
+	running bool
+	round   []savedPart
+	missing int // domains that have not answered yet
+
+	pauses  int               // of PauseSnapshots: no round starts
+	pausing []chan<- struct{} // of callers that wait for the end of the round
+}
+
+type savedPart struct {
+	snapshotOf
+	at   journal.Head
+	tick int64
+}
+
+// endSegment requests the end of the segment that is being written; ended must have room for the answer.
+type endSegment struct{ ended chan<- error }
+
+// look requests the extent of the journal from the actor that appends.
+type look struct{ answer chan<- record.Extent }
+
+func (k *Kernel) look(ctx context.Context) (record.Extent, error) {
+	answer := make(chan record.Extent, 1)
+	k.root.Send(k.audit, look{answer})
+	select {
+	case extent := <-answer:
+		return extent, nil
+	case <-ctx.Done():
+		return record.Extent{}, ctx.Err()
 	}
 }
+
+// mayLeave reports whether the answers of a batch may leave.
+func (a *audit) mayLeave(h *unreleased) bool {
+	switch q := a.quorum; {
+	case h.seq > a.synced:
+		return false
+	case q == nil || !q.holds(h):
+		return true
+	case q.away && h.batch.answersFromDisk():
+		h.batch.markDiskOnly()
+		return true
+	}
+	return false
+}
+
+// watchQuorum schedules a quorumTick while batches wait for a majority.
+func (a *audit) watchQuorum() {
+	q := a.quorum
+	if q == nil || q.ticking || !slices.ContainsFunc(a.unreleased, func(h unreleased) bool { return q.holds(&h) }) {
+		return
+	}
+	q.ticking = true
+	time.AfterFunc(q.step(), func() { a.kernel.root.Send(a.kernel.audit, quorumTick{}) })
+}
+
+// revealsToAll returns the last entry whose effect b may have seen, and that a majority must have. The tick does not count:
+// a kernel that takes over may repeat a part of it.
+func (a *audit) revealsToAll(b *batch, last uint64) uint64 {
+	switch {
+	case a.quorum == nil:
+		return 0
+	case b.domain == schema.Audit || b.sender.unrecorded(): // it has seen the journal itself
+		return last
+	}
+	seen := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval])
+	return min(max(seen, a.quorum.base), last)
+}
+
+// tell sends a message to every domain, in the order of their names, so that a simulated run is deterministic.
+func (a *audit) tell(ctx actor.Context, message any) {
+	for _, name := range a.kernel.names {
+		ctx.Send(a.kernel.domains[name], message)
+	}
+}
+
+// lastCommand returns the entry of the last command.
+func (a *audit) lastCommand() (last uint64) {
+	for _, seq := range a.commands {
+		last = max(last, seq)
+	}
+	return last
+}
+
+// leads reports whether this host leads the kernel, or another one may lead it now.
+type leads struct{ held bool }
+
+// acknowledged reports that a majority has all entries up to through.
+type acknowledged struct{ through uint64 }
+
+// quorumTick makes the audit actor check what waits for the majority.
+type quorumTick struct{}
+
+// fenced reports that another kernel writes the stream of this one.
+type fenced struct{ err error }
+
+// snapshotsSaved ends a round.
+type snapshotsSaved struct{ rest time.Duration }
+
+// pauseSnapshots requests that no snapshot is saved; paused is closed when none is.
+type pauseSnapshots struct{ paused chan<- struct{} }
+
+// resumeSnapshots ends a pauseSnapshots.
+type resumeSnapshots struct{}

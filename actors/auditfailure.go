@@ -3,15 +3,12 @@ package actors
 import (
 	"errors"
 	"slices"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -99,33 +96,6 @@ func reasonOf(err error) string {
 	return "a write failed"
 }
 
-// applied reports whether a command of b has changed its domain's state.
-func (b *batch) applied() bool {
-	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.KindCommand && c.Err == nil && !c.Repeated })
-}
-
-// urgent reports whether b may use the journal's reserve: only urgent calls in it have changed their domain's state. A
-// refused call is not urgent, so repeating it does not use up the reserve.
-func (b *batch) urgent() (urgent bool) {
-	for i := range b.calls {
-		c := &b.calls[i]
-		if c.Syscall.Kind != schema.KindCommand || c.Err != nil || c.Repeated {
-			continue
-		}
-		if !c.Urgent {
-			return false
-		}
-		urgent = true
-	}
-	return urgent
-}
-
-func (b *batch) withoutProof() {
-	for i := range b.calls {
-		b.calls[i].Proof = schema.Proof{}
-	}
-}
-
 // stop ends the kernel: calls whose entries may not be on disk are not acknowledged. A running rebuild continues, so that
 // domains refuse their queued calls.
 func (a *audit) stop(ctx actor.Context, err error) {
@@ -191,33 +161,6 @@ func errUncertain() *fault.Fault {
 	return fault.JournalLost.New("the journal's disk failed: whether this was done shows at the kernel's next start")
 }
 
-// errNotWritten answers a call whose entry cannot be written.
-func errNotWritten(call *kernel.Call) *fault.Fault {
-	if !call.Begun {
-		return record.Unavailable()
-	}
-	return fault.JournalLost.New(
-		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
-}
-
-// errNoState answers a call whose domain's state cannot be read from the journal at present.
-func errNoState() *fault.Fault {
-	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
-}
-
-// rebuild tells a domain to rebuild its state from the journal, and to queue calls until resume: until all registries are
-// rebuilt they may show what was lost.
-type rebuild struct{ epoch uint64 }
-
-// rebuilt reports that a rebuild is done.
-type rebuilt struct {
-	domain schema.Domain
-	epoch  uint64
-}
-
-// resume tells a domain to run calls again.
-type resume struct{ epoch uint64 }
-
 // rebuilt records that a registry shows only what is in the journal.
 func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	if !a.rebuilding[name] {
@@ -229,47 +172,16 @@ func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	}
 }
 
-// tell sends a message to every domain, in the order of their names, so that a simulated run is deterministic.
-func (a *audit) tell(ctx actor.Context, message any) {
-	for _, name := range a.kernel.names {
-		ctx.Send(a.kernel.domains[name], message)
-	}
-}
-
 // errUnrecorded answers a call with an effect whose outcome cannot be journaled.
 func errUnrecorded(typ string) *fault.Fault {
 	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
 }
 
-// Pauses between attempts to write what must be written when the journal can be.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
-
-// probes spaces the retries of all writes that no client waits for. A failed write makes every domain rebuild its state, so
-// the rate of retries must not grow with the number of writers.
-type probes struct {
-	mu    sync.Mutex
-	next  time.Time
-	pause time.Duration
-}
-
-// take returns 0 if the caller may try now, otherwise how long to wait before asking again.
-func (p *probes) take(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if wait := p.next.Sub(now); wait > 0 {
-		return wait
+// retrySteps makes the postponed steps, before any command of a client, which may need what they release.
+func (a *audit) retrySteps(ctx actor.Context) {
+	for _, s := range a.retries {
+		s.retrying = true
+		ctx.Send(a.kernel.domains[s.domain], &s.batch)
 	}
-	p.pause = min(max(2*p.pause, firstRetry), lastRetry)
-	p.next = now.Add(p.pause)
-	return 0
-}
-
-// over resets the pauses: the journal can be written.
-func (p *probes) over() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next, p.pause = time.Time{}, 0
+	a.retries = nil
 }

@@ -6,6 +6,15 @@
 // audit actor, which appends it to the journal and returns the answer when nothing that it reveals can be lost. No actor blocks
 // in its handler.
 //
+// Particular syscalls are known in rows.go alone. The files, each of which uses those before it, by role:
+//
+//   - the loop: loop, clock, account, link, hosting, kernel
+//   - a domain: batch, domain, waiting, gate, reading, rebuild, frames, saga, effects, decide
+//   - a connection: connection, rows, follow, providers, input, serve
+//   - the commit: audit, segment, replace, snapshots, auditfailure, quorum, commit, own
+//   - agents: agentnote, agent, agents
+//   - start, which makes and ends all of it
+//
 // # What it promises
 //
 //   - Frames of a connection take effect in order, and answers leave in that order. Frames for one domain are pipelined; a

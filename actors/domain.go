@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -28,14 +30,17 @@ type domain struct {
 
 	queue   []*batch               // batches after a call with steps
 	busy    *saga                  // that call
-	pended  map[string]*pended     // by connection: calls that wait at the gate
 	watched map[schema.Domain]bool // domains of steps that it watches for their death
-	parked  map[int64][]*parked    // by the PID of their call, in the order in which they were parked
-
-	watching []*batch // queries of subscriptions without news: any change of the state may be news
-	changes  uint64   // number of changes
-
+	waiters
 	news kernel.News // that is not published yet
+}
+
+// waiters are the calls of a domain that have no outcome yet.
+type waiters struct {
+	pended   map[string]*pended  // by connection: calls that wait at the gate
+	parked   map[int64][]*parked // by the PID of their call, in the order in which they were parked
+	watching []*batch            // queries of subscriptions without news: any change of the state may be news
+	changes  uint64              // number of changes
 }
 
 // saga is a call that is decided in slices, or whose steps run.
@@ -57,142 +62,6 @@ type published struct{}
 type stepDone struct {
 	saga *saga
 	err  *fault.Fault
-}
-
-// Receive handles a message, and then the batches that waited for it.
-func (d *domain) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *batch:
-		if d.busy != nil || d.rebuilding.waits() {
-			d.queue = append(d.queue, m)
-			return
-		}
-		d.run(ctx, m, 0)
-	case stepDone:
-		d.stepDone(ctx, m)
-	case *actor.Terminated:
-		d.otherDied(ctx, m.Who)
-	case *actor.Stopped:
-		d.stopped(ctx)
-		return
-	case *parked:
-		d.unpark(ctx, m)
-	case published:
-		d.stateChanged()
-	case wakeUp:
-		d.wakeAll(ctx)
-	case answeredQuestion:
-		d.answered(m.id)
-	case exitedProcesses:
-		d.passAgain(m.pids)
-	case reading:
-		d.haveRead(ctx, &m)
-	case bound:
-		d.queue = append(d.queue, m.batch)
-	case hangUp:
-		d.hangUp(ctx, m.conn)
-	case awaited:
-		close(m.done)
-	case takeSnapshot:
-		d.snapshot(ctx, m.epoch)
-	case rebuild:
-		d.rebuild(ctx, m.epoch)
-	case *replacement:
-		d.replace(ctx, m)
-	case restoreAgain:
-		d.restoreAgain(ctx, m.epoch)
-	case stalled:
-		d.stall(ctx, m.epoch)
-	case resume:
-		d.resume(ctx, m.epoch)
-	}
-	for d.busy == nil && !d.rebuilding.waits() && len(d.queue) > 0 {
-		b := d.queue[0]
-		d.queue = d.queue[1:]
-		d.run(ctx, b, 0)
-	}
-}
-
-// run decides the calls of b from the given one on, and forwards b when all have an outcome. It returns early at a call
-// that has steps or waits.
-func (d *domain) run(ctx actor.Context, b *batch, from int) {
-	if !b.sender.ready(ctx, d) {
-		return
-	}
-	if d.rebuilding.stalled {
-		b.sender.refuse(ctx, d, from)
-		return
-	}
-	begun := time.Now()
-	for i := from; i < len(b.calls); i++ {
-		call := &b.calls[i]
-		if call.Time == 0 || b.question != "" && !call.Claimed { // a call that waited at the gate gets the present time; a key is claimed once
-			call.Time = begun.UnixMilli()
-		}
-		result, pending, err := d.outcome(call, b)
-		switch {
-		case pending != nil:
-			d.pend(ctx, b, i, pending)
-			return
-		case err != nil:
-			d.fail(call, err)
-		case unused(call) && (result.Wait == 0 || call.Final):
-			d.use(ctx, b, i, begun)
-			return
-		case result.Read != nil:
-			d.read(b, result.Read, begun)
-			return
-		case result.Wait > 0 && !call.Final:
-			b.sender.park(ctx, d, result.Wait)
-			return
-		case result.More != nil || len(result.Steps) > 0:
-			if i > 0 {
-				b.sender.split(ctx, d, i)
-				i = 0
-			}
-			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
-			if result.More != nil {
-				d.stepNext(ctx)
-			} else {
-				d.step(ctx, nil)
-			}
-			return
-		default:
-			b.begun = begun
-			d.finish(ctx, call, &result)
-		}
-		now := time.Now()
-		call.Proof.LatencyUS += kernel.Microseconds(now.Sub(begun))
-		begun = now
-		b.sender.charge(call)
-	}
-	d.forward(ctx, b)
-}
-
-// outcome returns the gate's verdict on a call, or what its sender has decided.
-func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pending, error) {
-	call.Lapsed = b.question != "" && !time.Now().Before(b.until)
-	v := b.sender.admit(d, call)
-	if v.Pending != nil {
-		return kernel.Result{}, v.Pending, nil
-	}
-	if b.question != "" { // the time at the gate is not part of the call's own wait
-		b.question, b.until = "", time.Time{}
-	}
-	if v.Fault != nil {
-		return kernel.Result{}, nil, v.Fault
-	}
-	decide := b.sender.decide
-	if call.Asks != nil {
-		decide = (*domain).explain
-	}
-	result, err := decide(d, call)
-	return result, nil, err
-}
-
-// unused reports whether a call takes effect by an approval that is not used up yet.
-func unused(call *kernel.Call) bool {
-	return call.Approval != nil && call.Approval.Use != nil && !call.Approval.Used && !call.Repeated
 }
 
 func (d *domain) fail(call *kernel.Call, err error) {
@@ -276,4 +145,181 @@ func (d *domain) publish() {
 	if p, ok := d.state.(kernel.Publisher); ok {
 		p.Publish()
 	}
+}
+
+// pended is a batch whose first call waits at the gate, and the later ones of its connection, since frames take effect in
+// order.
+type pended struct {
+	batch  *batch
+	behind []*batch
+}
+
+// parked is a batch of one call that waits for an event in its domain.
+type parked struct {
+	batch *batch
+	pid   int64       // of its call; if a timer's message is late, the batch has been reused
+	timer *time.Timer // nil: it waits without a limit
+}
+
+// LogValue names the call without its data.
+func (p *parked) LogValue() slog.Value { return p.batch.LogValue() }
+
+// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries that the state had applied.
+// A goroutine reads the journal and owns the state meanwhile: calls are queued or refused, nothing is published, no
+// snapshot is saved.
+type rebuilding struct {
+	held    bool   // calls wait: the state, or that of a registry, is not rebuilt yet
+	stalled bool   // calls are refused instead, because the rebuild takes long
+	wanted  uint64 // epoch of the journal that the state must be built from
+	made    uint64 // the epoch that it was built from; 0 if that failed
+	resumed uint64 // the epoch for which the registries are rebuilt
+
+	// err is why there is no state: errRestoring while a goroutine rebuilds it, or an error that may be temporary. nil:
+	// there is a state.
+	err    error
+	failed error // the last such error since a state was built
+	retry  *time.Timer
+	work   *restoring // of the goroutine; nil: it does not run
+
+	following []*batch // questions of subscriptions that arrived while calls were refused
+}
+
+// waits reports whether calls are queued.
+func (r *rebuilding) waits() bool { return r.held && !r.stalled }
+
+// answeredQuestion makes the calls that wait for this question pass the gate again.
+type answeredQuestion struct{ id string }
+
+// exitedProcesses makes the waiting calls of ended processes pass the gate again.
+type exitedProcesses struct{ pids []int64 }
+
+// hangUp tells a domain that a client has disconnected: its waiting calls are cancelled.
+type hangUp struct{ conn string }
+
+// wakeUp makes a domain decide all its waiting calls again.
+type wakeUp struct{}
+
+// bound is a batch that waited for a question, and whose first call binds the files as they are now.
+type bound struct{ batch *batch }
+
+// Answered makes the calls that wait for this question pass the gate again. It may be called until Close.
+func (k *Kernel) Answered(question string) {
+	for name := range k.states {
+		k.root.Send(k.domains[name], answeredQuestion{question})
+	}
+}
+
+// WakeUp decides the waiting calls of a domain again, because of an event that is not a call. It may be called until Close.
+func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
+
+// park keeps b until the PID of its call is woken, or for the given time, counted from when it was first parked.
+func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
+	b.calls[0].Parked = true
+	if b.until.IsZero() {
+		b.until = time.Now().Add(wait)
+	}
+	p := &parked{batch: b}
+	self, root := ctx.Self(), d.kernel.root
+	p.timer = time.AfterFunc(time.Until(b.until), func() { root.Send(self, p) })
+	d.keep(p)
+}
+
+// keep stores a parked batch.
+func (d *domain) keep(p *parked) {
+	if d.parked == nil {
+		d.parked = make(map[int64][]*parked)
+	}
+	p.pid = p.batch.calls[0].PID
+	d.parked[p.pid] = append(d.parked[p.pid], p)
+}
+
+// take removes the parked batches of a process that pick selects.
+func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
+	left := slices.DeleteFunc(d.parked[pid], func(p *parked) bool {
+		if !pick(p) {
+			return false
+		}
+		if p.timer != nil {
+			p.timer.Stop()
+		}
+		taken = append(taken, p)
+		return true
+	})
+	if d.parked[pid] = left; len(left) == 0 {
+		delete(d.parked, pid)
+	}
+	return taken
+}
+
+// wake decides the waiting calls of these processes again, before any later message.
+func (d *domain) wake(_ actor.Context, pids []int64) {
+	if len(d.parked) == 0 {
+		return
+	}
+	for _, pid := range pids {
+		for _, p := range d.take(pid, func(*parked) bool { return true }) {
+			d.queue = append(d.queue, p.batch)
+		}
+	}
+}
+
+// stateChanged decides the questions without news again, before any later message: the state has changed.
+func (d *domain) stateChanged() {
+	d.changes++
+	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
+}
+
+// unwatch removes the waiting questions that pick selects.
+func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {
+	d.watching = slices.DeleteFunc(d.watching, func(b *batch) bool {
+		if !pick(b) {
+			return false
+		}
+		taken = append(taken, b)
+		return true
+	})
+	return taken
+}
+
+// guarded runs a part of a decision. A panic fails only that call.
+func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)) (result kernel.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.log.Error("syscall panicked", "call", call, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("decide %s: panic: %v", call.Message.Type, r)
+		}
+	}()
+	return decide()
+}
+
+// rebuild tells a domain to rebuild its state from the journal, and to queue calls until resume: until all registries are
+// rebuilt they may show what was lost.
+type rebuild struct{ epoch uint64 }
+
+// resume tells a domain to run calls again.
+type resume struct{ epoch uint64 }
+
+// rebuilt reports that a rebuild is done.
+type rebuilt struct {
+	domain schema.Domain
+	epoch  uint64
+}
+
+// takeSnapshot asks a domain for its state.
+type takeSnapshot struct{ epoch uint64 }
+
+// snapshotOf is that state. When the audit log handles it, it has appended exactly what the domain had applied.
+type snapshotOf struct {
+	domain schema.Domain
+	epoch  uint64
+	write  func(func([]byte) error) error
+}
+
+// restoring is a state that a goroutine builds.
+type restoring struct {
+	epoch     uint64
+	begun     time.Time
+	failure   atomic.Pointer[error] // set when the goroutine has finished, to nil if it succeeded
+	abandoned atomic.Bool           // the domain has ended, and does not use the state
+	replaces  bool                  // the work of a Replace
 }

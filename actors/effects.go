@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/turns"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -20,9 +21,6 @@ const (
 	maxEffects     = 64 // of all agents; the operator's are not among them
 )
 
-// errHungUp cancels an effect when its connection has closed.
-var errHungUp = fault.CallCancelled.New("its connection is closed")
-
 // runs are the effects that run outside the kernel. Each has a goroutine, which ends by sending a command with the outcome;
 // the audit log answers the call when that is on disk.
 type runs struct {
@@ -31,16 +29,16 @@ type runs struct {
 	begins  map[string]func(do any) // see Config.Begins
 	ends    map[string]func(do any) // see Config.Ends
 	log     *slog.Logger
-	turns   turns
-	codes   turns // of calls whose handlers are registered code
+	turns   *turns.Turns
+	codes   *turns.Turns // of calls whose handlers are registered code
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
 }
 
 func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
-	r := &runs{kernel: k, runners: runners, log: k.log.With("component", "effects"), turns: newTurns(maxEffectsEach, maxEffects)}
-	r.codes = newTurns(max(1, k.code.AtOnce/2), max(1, k.code.AtOnce))
+	r := &runs{kernel: k, runners: runners, log: k.log.With("component", "effects"), turns: turns.New(maxEffectsEach, maxEffects, kernel.Operator)}
+	r.codes = turns.New(max(1, k.code.AtOnce/2), max(1, k.code.AtOnce), kernel.Operator)
 	r.ending, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
@@ -138,14 +136,14 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 		end.Ran = begun(err)
 		return data, err
 	}
-	turns := &r.turns
+	limit := r.turns
 	if ok {
 		runner = checked(do, runner)
 		if do.Code != nil {
-			turns = &r.codes
+			limit = r.codes
 		}
 	}
-	back, err := turns.take(ctx, call.PID)
+	back, err := limit.Take(ctx, call.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +151,6 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	data, err := r.guarded(ctx, runner, call, job)
 	end.Ran = begun(err)
 	return data, err
-}
-
-// begun reports whether a runner that returned err has begun. A call at another kernel that waits for an approval there was not made.
-func begun(err error) bool {
-	return !errors.Is(err, fault.ClusterKernelAway) && !errors.Is(err, fault.ApprovalPending) && !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
 }
 
 // checked validates call and answer of a registered syscall by its schemas. It runs here because it is slow.
@@ -224,121 +217,4 @@ func (r *runs) ended(s *step) {
 		first.Proof.PID = first.PID
 	}
 	r.kernel.root.Send(intent.replyTo, &intent.batch)
-}
-
-// turns limits how many goroutines work at a time, for each process and in total for all agents. Those that wait for the limit of
-// their process do not count in the total. The operator waits for no agent.
-type turns struct {
-	each int
-	all  chan struct{}
-
-	mu  sync.Mutex
-	own map[int64]*lane
-}
-
-type lane struct {
-	slots chan struct{}
-	users int // callers that use a slot or wait for one
-}
-
-func newTurns(each, all int) turns {
-	return turns{each: each, all: make(chan struct{}, all), own: make(map[int64]*lane)}
-}
-
-// take waits for a turn of pid. It returns a function that releases it, or the error of ctx if that ends first.
-func (t *turns) take(ctx context.Context, pid int64) (back func(), err error) {
-	own := t.join(pid)
-	if err := take(ctx, own.slots); err != nil {
-		t.leave(pid)
-		return nil, err
-	}
-	release := func() {
-		<-own.slots
-		t.leave(pid)
-	}
-	if pid == kernel.Operator {
-		return release, nil
-	}
-	if err := take(ctx, t.all); err != nil {
-		release()
-		return nil, err
-	}
-	return func() {
-		<-t.all
-		release()
-	}, nil
-}
-
-// take puts a token into slots. If ctx has ended it does not, even if there is room.
-func take(ctx context.Context, slots chan struct{}) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (t *turns) join(pid int64) *lane {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	own := t.own[pid]
-	if own == nil {
-		own = &lane{slots: make(chan struct{}, t.each)}
-		t.own[pid] = own
-	}
-	own.users++
-	return own
-}
-
-func (t *turns) leave(pid int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if own := t.own[pid]; own.users == 1 {
-		delete(t.own, pid)
-	} else {
-		own.users--
-	}
-}
-
-// Code configures registered code. The runner of Syscall.Invoke runs it.
-type Code struct {
-	// Check returns what is wrong with code to be registered; it is slow. If it is nil, no code can be registered.
-	Check  func(ctx context.Context, source string) error
-	AtOnce int // handlers that run at a time; those of one process take at most half
-}
-
-// codeOf returns the code that a call registers, or nil.
-func codeOf(call *kernel.Call) *string {
-	if in, ok := call.Input.(*schema.RegisterInput); ok && call.Err == nil {
-		return in.Code
-	}
-	return nil
-}
-
-// checkCode checks, on a goroutine, the code that a call registers. It skips code of a caller that may not register it.
-func (k *Kernel) checkCode(call *kernel.Call) {
-	call = subject(call)
-	source, pid := codeOf(call), call.Caller.PID
-	if source == nil {
-		return
-	}
-	if call.Refused = kernel.Authorize(k.processes, pid, k.tokens.Token(pid), call.Syscall, k.clock.now()); call.Refused != nil {
-		return
-	}
-	if k.code.Check == nil {
-		call.Refused = fault.KernelUnsupported.New("this kernel runs no code")
-		return
-	}
-	back, err := k.runs.codes.take(k.runs.ending, pid)
-	if err == nil {
-		defer back()
-		err = k.code.Check(k.runs.ending, *source)
-	}
-	if err != nil {
-		call.Refused = fault.Of(err)
-	}
 }

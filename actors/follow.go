@@ -4,47 +4,16 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/effect/refer"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
-
-// following is a domain's part of a subscription: the process that it acts for.
-type following struct {
-	call kernel.Call // that subscribed, without its outcome
-	over atomic.Bool // the subscription has ended: undecided questions are dropped
-}
-
-// subscription is a call that continues after its answer (kernel.Lasting). The connection asks its domain for more when
-// everything pushed before is written, one question at a time: what a peer does not read stays in the domain, and at most
-// one answer is in flight.
-type subscription struct {
-	*following
-	next     schema.Request
-	end      *endingKey // the command to run at its end; nil: none
-	underway bool
-}
-
-// maxFollowing bounds the subscriptions of a connection, and with them its memory.
-const maxFollowing = 64
-
-// ending is a command that runs at the end of a connection.
-type ending struct {
-	cause kernel.Cause
-	step  schema.Request
-}
-
-// endingKey identifies an ending: a later one with the same key replaces it.
-type endingKey struct {
-	typ string
-	pid int64
-}
 
 // lasting stores what continues after an answered call.
 func (c *connection) lasting(call *kernel.Call) {
@@ -145,7 +114,7 @@ func (c *connection) pushAll(s *subscription, proof schema.Proof, events []kerne
 		stamp := c.stamps.Next(now)
 		stamp.Proof = proof
 		if !c.writer.push(&s.call, &events[i], &stamp) {
-			c.spill(func(sp spill) []byte { return sp.event(nil, &s.call, &events[i], &stamp) }, func() { c.pushAll(s, proof, events[i+1:]) })
+			c.spill(func(sp refer.Spill) []byte { return sp.Event(nil, &s.call, &events[i], &stamp) }, func() { c.pushAll(s, proof, events[i+1:]) })
 			return
 		}
 	}
@@ -268,21 +237,3 @@ func (q *question) answer(ctx actor.Context, _ *Kernel) { ctx.Send(q.replyTo, &q
 func (q *question) unrecorded() bool { return q.calls[0].Syscall.Kind == schema.KindQuery }
 
 func (q *question) isOver() bool { return q.over.Load() }
-
-// stateChanged decides the questions without news again, before any later message: the state has changed.
-func (d *domain) stateChanged() {
-	d.changes++
-	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
-}
-
-// unwatch removes the waiting questions that pick selects.
-func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {
-	d.watching = slices.DeleteFunc(d.watching, func(b *batch) bool {
-		if !pick(b) {
-			return false
-		}
-		taken = append(taken, b)
-		return true
-	})
-	return taken
-}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,13 +14,6 @@ import (
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
-
-// maxBatch bounds a batch, so that no connection keeps a domain busy for long. Commands that arrive together share one
-// fsync only if they share a batch.
-const maxBatch = 64
-
-// local is the domain of frames that the connection answers itself.
-const local schema.Domain = ""
 
 // frames are consecutive frames of one connection that go to one domain, or that the connection answers itself (domain
 // local) because they could not be decoded. The connection fills them, the domain decides them, and the connection writes
@@ -195,128 +187,57 @@ func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	d.forward(ctx, &head.batch)
 }
 
-// batch is a number of calls in flight: to a domain, from there to the audit log, and back to their sender. One actor owns
-// it at a time.
-type batch struct {
-	sender  sender
-	domain  schema.Domain
-	calls   []kernel.Call
-	account *share // of the agent that makes these calls, or for which they are made; nil: the operator's
-
-	begun    time.Time // when its last call was decided: the latency of an intent starts here
-	until    time.Time // when a waiting call is decided for the last time
-	question string    // id of the question that its first call waits for at the gate, or ""
-
-	epoch uint64 // of the journal in which it was decided
+func errAway() *fault.Fault {
+	return fault.ClusterAway.New("no majority of the bus acknowledges entries of the journal: nothing was done; try again once the bus is back (pwos cluster status)")
 }
 
-// sender is the origin of a batch: the *frames of a connection, a *step of the kernel, the *question of a subscription. It
-// implements what differs between them; batch implements what is common to most.
-type sender interface {
-	// ready reports whether a domain may run the batch now. If not, it has queued or refused the batch.
-	ready(ctx actor.Context, d *domain) bool
-	// admit returns the gate's verdict on a call.
-	admit(d *domain, call *kernel.Call) kernel.Verdict
-	// decide returns the outcome of an admitted call.
-	decide(d *domain, call *kernel.Call) (kernel.Result, error)
-	// park keeps the batch until its call can be decided again.
-	park(ctx actor.Context, d *domain, wait time.Duration)
-	// giveUp cancels the wait of a parked batch.
-	giveUp(ctx actor.Context, d *domain)
-	// final makes the domain decide the call without waiting.
-	final()
-	// refuse answers the calls from the given one on, because the domain has no state now.
-	refuse(ctx actor.Context, d *domain, from int)
-	// charge adds the outcome of a call to its agent's bytes in flight.
-	charge(call *kernel.Call)
-	// answer is called when nothing that the outcomes reveal can be lost.
-	answer(ctx actor.Context, k *Kernel)
-
-	// What follows is nothing for most senders.
-
-	// unrecorded reports whether the batch has no entry.
-	unrecorded() bool
-	// over reports whether nobody waits for the outcome any more.
-	isOver() bool
-	// work returns the context of what is computed for the batch.
-	work() context.Context
-	// split forwards the first n calls by themselves.
-	split(ctx actor.Context, d *domain, n int)
-	// pend is called when the call i waits at the gate.
-	pend(ctx actor.Context, d *domain, i int)
-	// forwarded is called when the batch was sent to the audit log.
-	forwarded(ctx actor.Context)
+func errUnknownOutcome(call *kernel.Call) *fault.Fault {
+	return fault.ClusterUnknown.New("%s is on the disk of this kernel, and no majority of the bus has acknowledged it in time: it may be lost; send it again with its idempotency key once the bus is back", call.Message.Type)
 }
 
-func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(ctx, b, wait) }
-
-func (b *batch) giveUp(ctx actor.Context, d *domain) {
-	call := &b.calls[0]
-	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-	d.kernel.keys.Record(call)
-	d.forward(ctx, b)
+// effects are those of a batch, whose answers wait for them; batch is nil if there are no answers.
+type effects struct {
+	list  []effect
+	batch *frames
 }
 
-func (b *batch) final() {}
+// LogValue does not show the calls.
+func (e effects) LogValue() slog.Value { return slog.IntValue(len(e.list)) }
 
-func (b *batch) refuse(ctx actor.Context, d *domain, from int) {
-	for i := from; i < len(b.calls); i++ {
-		d.fail(&b.calls[i], errNoState())
+// answersFromDisk reports whether b may be answered from the kernel's own disk while there is no majority: urgent commands
+// of the operator, and the operator's queries about the kernel itself.
+func (b *batch) answersFromDisk() bool {
+	if b.urgent() {
+		return true
 	}
-	d.forward(ctx, b)
-}
-
-func (b *batch) charge(*kernel.Call) {}
-
-func (b *batch) unrecorded() bool { return false }
-
-func (b *batch) isOver() bool { return false }
-
-func (b *batch) work() context.Context { return context.Background() }
-
-func (b *batch) split(actor.Context, *domain, int) {}
-
-func (b *batch) pend(actor.Context, *domain, int) {}
-
-func (b *batch) forwarded(actor.Context) {}
-
-// throttled reports whether no call of b has an entry, because the agent exceeds a bound.
-func (b *batch) throttled() bool {
+	if _, ok := b.sender.(*frames); !ok {
+		return false
+	}
 	for i := range b.calls {
-		if !b.calls[i].Throttled {
+		call := &b.calls[i]
+		if call.Caller.PID != kernel.Operator || call.Caller.Via == kernel.ViaCluster || call.Syscall == nil || call.Syscall.Kind != schema.KindQuery {
 			return false
 		}
 	}
-	return true
+	switch b.domain {
+	case schema.Kernel, schema.Audit, schema.Process, schema.Capability, schema.Resource, schema.Budget:
+		return true
+	}
+	return false
 }
 
-// intends reports whether b is an intent that has no outcome yet.
-func (b *batch) intends() bool {
-	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
+// progressed sends a connection the progress of a call.
+type progressed struct {
+	dialect schema.Dialect // of the call
+	event   kernel.Event
 }
 
-// effects returns what the calls of b need done outside the kernel.
-func (b *batch) effects() (list []effect) {
-	for i := range b.calls {
-		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
-			list = append(list, effect{call.Effect, *call.AsCause()})
+// bind makes the connection of f the provider of what it registers. A registration is bound when its answer leaves, and
+// effects begin in the same order: who can see the registration can call it.
+func (f *frames) bind(p *provide.Calls) {
+	for i := range f.calls {
+		if call := &f.calls[i]; f.from != nil && provide.Registers(call) {
+			p.Bind(call, f.from)
 		}
 	}
-	return list
-}
-
-// fill makes b a call of the kernel itself, with cause as its cause.
-func (k *Kernel) fill(b *batch, cause *kernel.Cause, request schema.Request) *fault.Fault {
-	data, err := schema.Marshal(request.Input)
-	if err != nil {
-		return fault.Of(err)
-	}
-	b.domain = request.Row.Domain
-	b.calls = []kernel.Call{kernel.StepOf(cause, request, data, k.ids.next(), time.Now())}
-	return nil
-}
-
-// LogValue names b without its calls: the library logs messages to stopped actors, and payloads must not be logged.
-func (b *batch) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("domain", string(b.domain)), slog.Int("calls", len(b.calls)))
 }

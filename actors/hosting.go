@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/host"
@@ -111,7 +110,7 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
-		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(p.Spec.Sandbox.Named()), Net: host.Net(p.Spec.Sandbox.Network()), Limits: limits(p.Spec.Limits),
+		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(p.Spec.Sandbox.Named()), Net: host.Net(p.Spec.Sandbox.Network()), Limits: host.NewLimits(p.Spec.Limits),
 		TTY: text(p.Spec.TTY), Stderr: text(p.Spec.Stderr), PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
 	}
 	if s := p.Spec.Sandbox; s != nil {
@@ -122,7 +121,7 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	if p.Spec.Cwd != nil {
 		c.Dir, own = filepath.Clean(*p.Spec.Cwd), folder
 		c.ReadOnly = slices.Contains(c.Read, c.Dir)
-		if err := h.apart(c.Dir); err != nil {
+		if err := host.Apart(c.Dir, h.Private, h.Trusted); err != nil {
 			return c, err
 		}
 	}
@@ -131,34 +130,13 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	}
 	switch {
 	case p.Spec.Cwd == nil:
-		c.Dir = canonical(c.Dir)
+		c.Dir = host.Canonical(c.Dir)
 		c.Places = []host.Place{{Target: c.Dir, Write: true}}
 	case c.ReadOnly:
-		c.Tmp = filepath.Join(canonical(folder), "tmp")
+		c.Tmp = filepath.Join(host.Canonical(folder), "tmp")
 		c.Places = []host.Place{{Target: c.Tmp, Write: true}}
 	}
 	return c, nil
-}
-
-func limits(l *schema.Limits) (limits host.Limits) {
-	if l == nil {
-		return limits
-	}
-	for _, limit := range []struct {
-		to   *int64
-		from *int64
-	}{
-		{&limits.CPUSeconds, l.CPUSeconds},
-		{&limits.MemoryBytes, l.MemoryBytes},
-		{&limits.OpenFiles, l.OpenFiles},
-		{&limits.WallSeconds, l.WallSeconds},
-		{&limits.Processes, l.Processes},
-	} {
-		if limit.from != nil {
-			*limit.to = *limit.from
-		}
-	}
-	return limits
 }
 
 func text(s *string) string {
@@ -166,79 +144,4 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-var (
-	// errPrivate refuses a working directory in which an agent could rewrite the journal, or replace the kernel.
-	errPrivate = errors.New("the working directory is in one of the kernel's own directories, or contains one: choose another")
-
-	// errLink refuses a working directory that others can replace by a link.
-	errLink = errors.New("the working directory is reached through a symbolic link: name the directory that the link leads to")
-)
-
-// apart refuses a working directory, absolute and clean, that overlaps the kernel's own directories. It is checked before
-// each start, since the directory may have changed. A sandbox follows no link, so a later link has no effect.
-func (h *sharedHost) apart(dir string) error {
-	switch place, err := filepath.EvalSymlinks(dir); {
-	case err != nil:
-		return fmt.Errorf("find working directory: %w", host.ErrNotFound)
-	case place != dir:
-		return errLink
-	}
-	for _, private := range h.Private {
-		own, err := filepath.EvalSymlinks(private)
-		if err != nil {
-			return fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
-		}
-		if within(dir, own) || leadsThrough(private, dir) {
-			return errPrivate
-		}
-	}
-	for _, file := range h.Trusted {
-		if leadsThrough(file, dir) {
-			return fmt.Errorf("the working directory contains %s, which the kernel trusts, or a link to it: choose another", file)
-		}
-	}
-	return nil
-}
-
-// canonical resolves the symlinks in the existing part of a path.
-func canonical(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
-		return real
-	}
-	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
-}
-
-// leadsThrough reports whether the resolution of an absolute path passes through dir: dir contains the file, a directory
-// above it, or a symbolic link on the path. It is true for a path with a link cycle.
-func leadsThrough(path, dir string) bool {
-	const most = 255 // links, as for EvalSymlinks
-	at, rest := string(filepath.Separator), strings.Split(filepath.Clean(path), string(filepath.Separator))
-	for links := 0; len(rest) > 0; {
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		if within(next, dir) {
-			return true
-		}
-		target, err := os.Readlink(next)
-		if err != nil { // not a link
-			at = next
-			continue
-		}
-		if links++; links > most {
-			return true
-		}
-		if filepath.IsAbs(target) {
-			at = string(filepath.Separator)
-		}
-		rest = append(strings.Split(target, string(filepath.Separator)), rest...)
-	}
-	return false
-}
-
-// within reports whether a path is dir, or is in it.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

@@ -13,47 +13,6 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// input is the receiving half of a connection: it takes lines from the link, decodes them, and batches calls that arrived
-// together and go to the same domain.
-type input struct {
-	readable bool // the link may have more
-	again    bool // the next turn continues to read
-	awaits   bool // hasRoom follows when the account has room
-	ended    bool // no further input will arrive
-
-	line    []byte // decoded next, once there are credits, or nil
-	tooLong bool   // the line waiting for credits was too long
-	away    bool   // a goroutine decodes a line
-	made    *made  // decoded by a goroutine, and waits for credits for the content of its blob
-
-	blocked bool // a barrier call is not answered yet: nothing is read until it is
-
-	batch *frames // being filled; nil: empty
-	text  []byte  // holds the lines of a burst
-}
-
-// longLine bounds, in bytes, what the loop itself decodes as a line and encodes as an answer, which takes a fraction of a
-// millisecond.
-const longLine = 64 << 10
-
-// made is a call that a goroutine decoded.
-type made struct {
-	call   kernel.Call
-	answer bool // whether it is answered
-	size   int  // credits of its line, in bytes
-}
-
-// waits reports whether there is input to handle once there are credits.
-func (in *input) waits() bool {
-	return in.waitsForCredits() || in.readable && !in.ended
-}
-
-// waitsForCredits reports whether a line waits for an answer to free credits.
-func (in *input) waitsForCredits() bool { return in.line != nil || in.tooLong || in.made != nil }
-
-// goOn tells a connection to continue with its input: it has credits again, or a new turn has started.
-type goOn struct{}
-
 // take handles received lines while there are credits. It reads from the link once.
 func (c *connection) take() {
 	in := &c.input
@@ -193,9 +152,6 @@ func (c *connection) takeMade() bool {
 	return true
 }
 
-// hasRoom tells a connection that its agent's account may have room.
-type hasRoom struct{}
-
 // await retries when the agent's account has room. The connection's own credits return with an answer, after which it
 // retries too.
 func (c *connection) await(size int) {
@@ -208,14 +164,6 @@ func (c *connection) await(size int) {
 			c.kernel.loop.nextTurn(c.self, hasRoom{})
 		}
 	})
-}
-
-// again continues in the next turn.
-func (c *connection) again() {
-	if !c.input.again {
-		c.input.again = true
-		c.kernel.loop.nextTurn(c.self, goOn{})
-	}
 }
 
 // addToBatch adds a call to the batch, after sending a batch that it cannot join.
@@ -238,12 +186,6 @@ func (c *connection) addToBatch(call *kernel.Call, size int) {
 	c.input.blocked = isBarrier(call)
 }
 
-// runsAlone reports whether a call runs alone on its connection: its row says so, or its input makes it slow.
-func runsAlone(call *kernel.Call) bool {
-	in, ok := call.Input.(interface{ TakesLong() bool })
-	return call.Syscall.Alone || ok && in.TakesLong() || call.Asks != nil && call.Asks.Syscall == schema.SyscallInvoke.Row()
-}
-
 // sendBatch queues the batch for dispatch.
 func (c *connection) sendBatch() {
 	if b := c.input.batch; b != nil {
@@ -252,60 +194,6 @@ func (c *connection) sendBatch() {
 		c.waiting = append(c.waiting, b)
 	}
 }
-
-// read resolves a call's row and decodes its data. It sets the call's error if that fails.
-func (k *Kernel) read(call *kernel.Call) {
-	request := call.Message.Request
-	if call.Caller.Kernel {
-		request = call.Message.OwnRequest
-	}
-	call.Syscall, call.Input, call.Err = request()
-	if in, ok := call.Input.(*schema.CheckInput); ok && call.Err == nil && call.Probe == nil && in.Data != nil {
-		call.Asks = k.asked(call, in)
-	}
-	switch in, ok := call.Input.(*schema.CallInput); {
-	case call.Err != nil && call.Err.ID == fault.WireUnknownSyscall && k.registered(call, nil, call.Message.Type) != nil:
-		call.Syscall, call.Input, call.Err = call.Message.Registered()
-	case call.Err == nil && ok:
-		if path, ok := schema.ToolPath(in.Syscall); ok {
-			if r := k.registered(call, in.PID, path); r != nil {
-				call.Syscall, call.Input, call.Err = call.Message.Provided(in, r)
-			}
-		}
-	}
-}
-
-// registered returns the registration of a name in the origin of the caller, or of the process that the operator acts as;
-// nil if there is none.
-func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.Registration {
-	if k.registry == nil {
-		return nil
-	}
-	caller := call.Caller
-	if as != nil && caller.PID == kernel.Operator {
-		caller.PID = *as
-	}
-	origin := k.originOf(&caller)
-	if chosen := call.Message.Meta.Origin; chosen != "" && caller.PID == kernel.Operator {
-		if normal, err := k.readOrigin(chosen); err == nil {
-			origin = normal
-		}
-	}
-	return k.registry.Registered(origin, name)
-}
-
-// readReferences reads what a call refers to, on a goroutine.
-func (c *connection) readReferences(call *kernel.Call) {
-	if provide.AnswersByRef(call) {
-		call.Refused = c.kernel.providers.CompleteLong(c.kernel.runs.ending, c.kernel.blobs, c.caller.PID, c.kernel.originOf(&c.caller), c, call.Input.(*schema.CompleteInput))
-		call.Parked = call.Refused == nil
-		return
-	}
-	c.kernel.readReferences(call)
-}
-
-// readReferences reads what a call refers to.
-func (k *Kernel) readReferences(call *kernel.Call) { k.refers.Read(subject(call)) }
 
 // keep copies a line that a call may alias, since its buffer is reused. A single line gets its own memory; the lines of a
 // burst share some.
@@ -321,15 +209,4 @@ func (in *input) keep(line []byte) []byte {
 	begin := len(in.text)
 	in.text = append(in.text, line...)
 	return in.text[begin:len(in.text):len(in.text)]
-}
-
-// way returns the domain that a call is sent to.
-func way(call *kernel.Call) schema.Domain {
-	switch asked := call.Asks; {
-	case call.Err != nil, call.Syscall == schema.SyscallProgress.Row():
-		return local
-	case asked != nil && asked.Err == nil:
-		return asked.Syscall.Domain // the domain whose handler it asks about
-	}
-	return call.Syscall.Domain
 }

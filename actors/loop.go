@@ -28,20 +28,27 @@ type loop struct {
 
 	manual bool // the owner of the kernel runs turns: see Kernel.Turn
 
+	due
+	turnOf
+	lease lease
+	alive sync.WaitGroup
+}
+
+// due is what any goroutine adds for the loop.
+type due struct {
 	mu     sync.Mutex
 	beside []func()       // of a manual loop: work for other goroutines
 	ready  []func()       // mailboxes with messages, oldest first
 	next   []deferredSend // sent at the start of the next turn
 	asleep bool           // the loop waits: an addition to ready must wake it
 	closed bool
+}
 
-	// Used by the goroutine that runs the loop.
+// turnOf is used by the goroutine that runs the loop.
+type turnOf struct {
 	running []func()
 	rest    []deferredSend // sent when no mailbox has a message
 	sync    func()         // called at the end of the turn, or nil
-
-	lease lease
-	alive sync.WaitGroup
 }
 
 // deferredSend is a message to be sent later.

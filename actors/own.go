@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -12,31 +13,8 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
-
-// Note journals a command of the kernel itself that no call caused. It does not wait: its entry precedes that of any later
-// call. It may be called until Close. While the journal cannot be written the note is dropped: another failed write would
-// make every domain rebuild its state.
-func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
-
-// noteOf is Note for an entry that belongs to the process pid.
-func (k *Kernel) noteOf(pid int64, step schema.Request) {
-	if k.refusing.Load() {
-		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
-		return
-	}
-	s, err := k.step(&kernel.Cause{Conn: "kernel", Origin: k.origin}, step)
-	if err != nil {
-		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
-		return
-	}
-	if s.calls[0].PID = pid; pid != kernel.Operator {
-		if p := k.processes.Process(pid); p != nil {
-			s.calls[0].Origin = p.Origin
-		}
-	}
-	k.send(s)
-}
 
 // Do makes a call of the kernel itself and waits for its answer as any client does: a command's effect is then on disk and
 // visible. It returns the *fault.Fault that a client would get. When ctx ends, the caller disconnects: a call that still
@@ -208,4 +186,11 @@ func (o *ownRun) wait() {
 	if busy {
 		<-o.done
 	}
+}
+
+// Vouch journals with a command that a line of the journal is rewritten, and returns the entry, which is on disk. lost reports whether it
+// may be on disk despite an error.
+func (k *Kernel) Vouch(by schema.Request) (seq uint64, lost bool, err error) {
+	answer, err := k.Do(context.Background(), kernel.Own{Caller: kernel.Caller{Kernel: true}, Request: by})
+	return answer.Seq, errors.Is(err, fault.JournalLost), err
 }

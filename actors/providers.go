@@ -7,27 +7,6 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// provide handles a provider's Syscall.Complete and Syscall.Progress. They do not queue after other frames of its
-// connection, which may wait for the caller. A Syscall.Complete is then journaled like any call; a Syscall.Progress is
-// answered here and not journaled. An answer by reference is left to readReferences. Any goroutine may call it.
-func (c *connection) provide(call *kernel.Call) {
-	if call.Err != nil {
-		return
-	}
-	switch in := call.Input.(type) {
-	case *schema.CompleteInput:
-		if provide.AnswersByRef(call) {
-			return
-		}
-		call.Refused = c.kernel.providers.Complete(c, in)
-		call.Parked = call.Refused == nil // a bound must not refuse what has already happened
-	case *schema.ProgressInput:
-		if call.Err = c.kernel.providers.Progress(c, in); call.Err == nil {
-			call.Data = schema.SuccessOutput{Success: true}.AppendJSON(nil)
-		}
-	}
-}
-
 // fits reports whether an event fits a line.
 func (c *connection) fits(e *kernel.Event) bool {
 	const envelope, escaped = 512, 6 // bytes: for the rest of the line; the most that one byte of an id takes
@@ -37,12 +16,6 @@ func (c *connection) fits(e *kernel.Event) bool {
 // pushOne pushes an event that fits a line and belongs to no subscription.
 func (c *connection) pushOne(d schema.Dialect, e *kernel.Event) {
 	c.push(&subscription{following: &following{call: kernel.NewCall(kernel.Request{Message: schema.Message{Dialect: d}}, kernel.Undecided)}}, schema.Proof{}, []kernel.Event{*e})
-}
-
-// progressed sends a connection the progress of a call.
-type progressed struct {
-	dialect schema.Dialect // of the call
-	event   kernel.Event
 }
 
 // progressed pushes a Syscall.Progressed. It drops the event if the peer does not read, or it does not fit a line.
@@ -64,27 +37,6 @@ func (c *connection) requested(r *provide.Requested) {
 		c.kernel.providers.Refuse(r.CallID, fault.WireTooLong.New("the call is longer than a line of its provider's connection: nothing was done"))
 	default:
 		c.pushOne(r.Dialect, &r.Event)
-	}
-}
-
-// changed updates the connection after an answered call.
-func (c *connection) changed(call *kernel.Call) {
-	switch {
-	case call.Err != nil || call.Syscall == nil:
-	case call.Syscall == schema.ProcessAttach.Row():
-		c.attached(call)
-	case provide.Registers(call):
-		c.provides = true
-	}
-}
-
-// bind makes the connection of f the provider of what it registers. A registration is bound when its answer leaves, and
-// effects begin in the same order: who can see the registration can call it.
-func (f *frames) bind(p *provide.Calls) {
-	for i := range f.calls {
-		if call := &f.calls[i]; f.from != nil && provide.Registers(call) {
-			p.Bind(call, f.from)
-		}
 	}
 }
 

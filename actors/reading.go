@@ -3,9 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -40,17 +38,6 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 		cancel()
 		root.Send(self, r)
 	})
-}
-
-// guarded runs a part of a decision. A panic fails only that call.
-func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)) (result kernel.Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			d.log.Error("syscall panicked", "call", call, "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("decide %s: panic: %v", call.Message.Type, r)
-		}
-	}()
-	return decide()
 }
 
 // haveRead gives a call its outcome. A call that was decided on a discarded state is decided again, and so is one that

@@ -13,29 +13,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries that the state had applied.
-// A goroutine reads the journal and owns the state meanwhile: calls are queued or refused, nothing is published, no
-// snapshot is saved.
-type rebuilding struct {
-	held    bool   // calls wait: the state, or that of a registry, is not rebuilt yet
-	stalled bool   // calls are refused instead, because the rebuild takes long
-	wanted  uint64 // epoch of the journal that the state must be built from
-	made    uint64 // the epoch that it was built from; 0 if that failed
-	resumed uint64 // the epoch for which the registries are rebuilt
-
-	// err is why there is no state: errRestoring while a goroutine rebuilds it, or an error that may be temporary. nil:
-	// there is a state.
-	err    error
-	failed error // the last such error since a state was built
-	retry  *time.Timer
-	work   *restoring // of the goroutine; nil: it does not run
-
-	following []*batch // questions of subscriptions that arrived while calls were refused
-}
-
-// waits reports whether calls are queued.
-func (r *rebuilding) waits() bool { return r.held && !r.stalled }
-
 // restoreAgain tells a domain that its goroutine has built the state of that epoch, or that it is time to try again.
 type restoreAgain struct{ epoch uint64 }
 
@@ -53,15 +30,6 @@ const (
 
 // errRestoring is returned while the state is rebuilt.
 var errRestoring = errors.New("the state is being rebuilt from the journal")
-
-// restoring is a state that a goroutine builds.
-type restoring struct {
-	epoch     uint64
-	begun     time.Time
-	failure   atomic.Pointer[error] // set when the goroutine has finished, to nil if it succeeded
-	abandoned atomic.Bool           // the domain has ended, and does not use the state
-	replaces  bool                  // the work of a Replace
-}
 
 // rebuild rebuilds the state from the journal, which has lost entries that the state had applied.
 func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
@@ -213,13 +181,75 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	}
 }
 
-// stepDone continues the saga whose step is done, when the domain has its state.
-func (d *domain) stepDone(ctx actor.Context, m stepDone) {
-	switch {
-	case m.saga != d.busy: // it has failed since
-	case d.rebuilding.waits():
-		d.late = &m
-	default:
-		d.step(ctx, m.err)
+// replacement makes a domain queue its calls while work runs on a goroutine.
+type replacement struct {
+	work  func() (intact bool, err error)
+	done  chan error  // buffered: one answer
+	taken atomic.Bool // by the domain, or by a caller that no longer waits
+}
+
+// replace starts the work. A rebuild that is requested meanwhile follows it.
+func (d *domain) replace(ctx actor.Context, m *replacement) {
+	if !m.taken.CompareAndSwap(false, true) {
+		return
 	}
+	r := &d.rebuilding
+	if r.held || r.work != nil {
+		m.done <- errNoState()
+		return
+	}
+	work := &restoring{epoch: d.epoch, begun: time.Now(), replaces: true}
+	r.held, r.stalled, r.wanted, r.work, r.err = true, false, d.epoch, work, errRestoring
+	self, root := ctx.Self(), d.kernel.root
+	d.kernel.background(func() {
+		lost, err := d.kernel.tryWork(m.work)
+		if lost == nil {
+			d.publish()
+		}
+		work.failure.Store(&lost)
+		m.done <- err
+		if work.abandoned.Load() {
+			d.unsaved(lost)
+			return
+		}
+		root.Send(self, restoreAgain{work.epoch})
+	})
+}
+
+// snapshot answers takeSnapshot.
+func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
+	if d.rebuilding.held || epoch != d.epoch {
+		return // a rebuild runs, and the round is cancelled
+	}
+	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
+}
+
+// stopped drops all parked calls: their connections have ended.
+func (d *domain) stopped(ctx actor.Context) {
+	for pid := range d.parked {
+		d.take(pid, func(*parked) bool { return true })
+	}
+	d.watching = nil
+	d.abandon() // the state must not be saved if it could not be built
+	for name := range d.watched {
+		ctx.Unwatch(d.kernel.domains[name])
+	}
+}
+
+// tryWork returns the work's error, and as lost too, if there is no usable state. A panic is an error.
+func (k *Kernel) tryWork(work func() (intact bool, err error)) (lost, err error) {
+	intact := false
+	func() {
+		defer func() {
+			if r := recover(); r != nil {
+				k.log.Error("replacing a state panicked", "panic", r, "stack", string(debug.Stack()))
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		intact, err = work()
+	}()
+	if !intact {
+		lost = errors.New("replace state: " + fmt.Sprint(err)) // not the system's error, after which the domain would try again
+	}
+	return lost, err
 }

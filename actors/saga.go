@@ -3,7 +3,6 @@ package actors
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -214,26 +213,74 @@ type retryStep struct{ step *step }
 // LogValue shows the batch in log lines.
 func (o retryStep) LogValue() slog.Value { return o.step.LogValue() }
 
-// retrySteps makes the postponed steps, before any command of a client, which may need what they release.
-func (a *audit) retrySteps(ctx actor.Context) {
-	for _, s := range a.retries {
-		s.retrying = true
-		ctx.Send(a.kernel.domains[s.domain], &s.batch)
+// fill makes b a call of the kernel itself, with cause as its cause.
+func (k *Kernel) fill(b *batch, cause *kernel.Cause, request schema.Request) *fault.Fault {
+	data, err := schema.Marshal(request.Input)
+	if err != nil {
+		return fault.Of(err)
 	}
-	a.retries = nil
+	b.domain = request.Row.Domain
+	b.calls = []kernel.Call{kernel.StepOf(cause, request, data, k.ids.next(), time.Now())}
+	return nil
 }
 
-// ids generates ids for the kernel's own messages. It is safe for concurrent use.
-type ids struct {
-	mu      sync.Mutex
-	stamper *schema.Stamper
+// Ask journals a question about a call as an entry of its process, as Note does. It returns false if that fails.
+func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
+	if k.refusing.Load() {
+		return false
+	}
+	s, err := k.step(call.AsCause(), question)
+	if err != nil {
+		k.log.Error("question not journaled", "type", question.Row.Type, "error", err)
+		return false
+	}
+	s.calls[0].PID = call.PID
+	k.send(s)
+	return true
 }
 
-func (i *ids) next() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.stamper == nil {
-		i.stamper = schema.NewStamper()
+// use uses up the approval of the i-th call of b, and then decides the call. Nothing else has changed.
+func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
+	if i > 0 {
+		b.sender.split(ctx, d, i)
+		i = 0
 	}
-	return i.stamper.NewID()
+	use := kernel.Result{Steps: []schema.Request{*b.calls[i].Approval.Use}}
+	d.busy = &saga{batch: b, at: i, result: use, begun: begun, epoch: d.epoch, uses: true}
+	d.step(ctx, nil)
+}
+
+// stepDone continues the saga whose step is done, when the domain has its state.
+func (d *domain) stepDone(ctx actor.Context, m stepDone) {
+	switch {
+	case m.saga != d.busy: // it has failed since
+	case d.rebuilding.waits():
+		d.late = &m
+	default:
+		d.step(ctx, m.err)
+	}
+}
+
+// Note journals a command of the kernel itself that no call caused. It does not wait: its entry precedes that of any later
+// call. It may be called until Close. While the journal cannot be written the note is dropped: another failed write would
+// make every domain rebuild its state.
+func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
+
+// noteOf is Note for an entry that belongs to the process pid.
+func (k *Kernel) noteOf(pid int64, step schema.Request) {
+	if k.refusing.Load() {
+		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
+		return
+	}
+	s, err := k.step(&kernel.Cause{Conn: "kernel", Origin: k.origin}, step)
+	if err != nil {
+		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
+		return
+	}
+	if s.calls[0].PID = pid; pid != kernel.Operator {
+		if p := k.processes.Process(pid); p != nil {
+			s.calls[0].Origin = p.Origin
+		}
+	}
+	k.send(s)
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/promptware-os/pwos/record"
 )
 
-// endSegment requests the end of the segment that is being written; ended must have room for the answer.
-type endSegment struct{ ended chan<- error }
-
 // EndSegment makes the journal start its next segment: the entries so far are then in complete ones.
 func (k *Kernel) EndSegment(ctx context.Context) error {
 	ended := make(chan error, 1)

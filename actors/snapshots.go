@@ -5,47 +5,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/record"
-	"github.com/promptware-os/pwos/schema"
 )
 
 // snapshotRest bounds the cost of snapshots: the pause after a round is this many times as long as the round took.
 const snapshotRest = 30
-
-// takeSnapshot asks a domain for its state.
-type takeSnapshot struct{ epoch uint64 }
-
-// snapshotOf is that state. When the audit log handles it, it has appended exactly what the domain had applied.
-type snapshotOf struct {
-	domain schema.Domain
-	epoch  uint64
-	write  func(func([]byte) error) error
-}
-
-// snapshotsSaved ends a round.
-type snapshotsSaved struct{ rest time.Duration }
-
-// snapshotting is the audit log's part of saving snapshots: one round at a time.
-type snapshotting struct {
-	store   *record.Snapshots
-	begun   uint64    // the entry of the states of this round
-	every   uint64    // entries between two rounds: what a start after a crash must replay
-	due     uint64    // the entry at which the next round may start
-	resting time.Time // no round starts earlier
-	running bool
-	round   []savedPart
-	missing int // domains that have not answered yet
-
-	pauses  int               // of PauseSnapshots: no round starts
-	pausing []chan<- struct{} // of callers that wait for the end of the round
-}
-
-type savedPart struct {
-	snapshotOf
-	at   journal.Head
-	tick int64
-}
 
 // beginSnapshots starts a round if one is due.
 func (a *audit) beginSnapshots(ctx actor.Context) {
@@ -112,12 +76,4 @@ func (a *audit) snapshotsSaved(m snapshotsSaved) {
 	a.snapshots.running = false
 	a.snapshots.tellPaused()
 	a.snapshots.resting = time.Now().Add(m.rest)
-}
-
-// snapshot answers takeSnapshot.
-func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
-	if d.rebuilding.held || epoch != d.epoch {
-		return // a rebuild runs, and the round is cancelled
-	}
-	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
 }

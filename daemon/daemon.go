@@ -209,6 +209,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	unsettled := cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}} // before the kernel owns the state
 	out := abroad.Outgoing{Node: d.cluster}
+	last := cmp.Or(s.Self.Booted(), new(schema.BootedInput))
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -220,7 +221,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		},
 		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds,
 		Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Code: d.runsCode(),
-		Poller: poller, Log: d.log, Blobs: d.blobs, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Blobs: d.blobs, Warnings: d.warnings, Instance: last.Instance, Epochs: last.Epochs,
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {

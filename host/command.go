@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // Channel names the descriptors by which a program communicates with the kernel.
@@ -312,4 +313,26 @@ func or(text, other string) string {
 		return other
 	}
 	return text
+}
+
+// NewLimits returns the limits that a spawn asks for.
+func NewLimits(l *schema.Limits) (limits Limits) {
+	if l == nil {
+		return limits
+	}
+	for _, limit := range []struct {
+		to   *int64
+		from *int64
+	}{
+		{&limits.CPUSeconds, l.CPUSeconds},
+		{&limits.MemoryBytes, l.MemoryBytes},
+		{&limits.OpenFiles, l.OpenFiles},
+		{&limits.WallSeconds, l.WallSeconds},
+		{&limits.Processes, l.Processes},
+	} {
+		if limit.from != nil {
+			*limit.to = *limit.from
+		}
+	}
+	return limits
 }

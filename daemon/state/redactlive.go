@@ -30,7 +30,7 @@ type Redacting interface {
 	// results in; then the kernel ends without saving snapshots.
 	Replace(name schema.Domain, work func() (intact bool, err error)) error
 	// Vouch journals an Audit.Redacted. lost reports whether the entry may be on disk despite an error.
-	Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error)
+	Vouch(by schema.Request) (seq uint64, lost bool, err error)
 }
 
 // Redactor returns a Redactor that does not run at the same time as the Archiver.
@@ -121,7 +121,7 @@ func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditR
 		if err := t.advance(ctx, e); err != nil {
 			return true, err
 		}
-		by, lost, err := r.kernel.Vouch(e.voucher(w))
+		by, lost, err := r.kernel.Vouch(schema.AuditRedacted.With(e.voucher(w)))
 		if vouched = err == nil || lost; err != nil {
 			return !lost, err
 		}

@@ -1,4 +1,4 @@
-// Package refer reads what calls refer to, before they pass the gate.
+// Package refer puts what calls refer to into them before they pass the gate, or long answers into blobs.
 package refer
 
 import (

@@ -1,4 +1,4 @@
-package actors
+package refer
 
 import (
 	"bytes"
@@ -8,27 +8,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// originOf returns the origin of the blobs that a caller may refer to.
-func (k *Kernel) originOf(caller *kernel.Caller) string {
-	if p := k.processes.Process(caller.PID); p != nil {
-		return p.Origin
-	}
-	if caller.Origin != "" {
-		return caller.Origin
-	}
-	return k.origin
-}
-
-// spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses only its
+// Spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses only its
 // arguments, so any goroutine may call it.
-type spill struct {
-	blobs kernel.Blobs // nil: there are none
-	limit int          // of a line, in bytes, without its '\n'
+type Spill struct {
+	Blobs kernel.Blobs // nil: there are none
+	Limit int          // of a line, in bytes, without its '\n'
 }
 
-// reply appends the answer to a call that succeeded. If a long member cannot be stored, the answer is an error, although
+// Reply appends the answer to a call that succeeded. If a long member cannot be stored, the answer is an error, although
 // the call was done.
-func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
+func (s Spill) Reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
 	begin := len(dst)
 	data, _ := call.Answered()
 	dst = schema.AppendReply(dst, &call.Message, data, stamp)
@@ -48,9 +37,9 @@ func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte 
 	return schema.AppendReply(dst[:begin], &call.Message, short, &own)
 }
 
-// event appends an event of the subscription that call made. If a long member cannot be stored, the event is sent
+// Event appends an event of the subscription that call made. If a long member cannot be stored, the event is sent
 // unchanged, since it cannot be requested again.
-func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
+func (s Spill) Event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
 	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(dst)
 	dst = schema.AppendEvent(dst, call.Message.Dialect, e.Type, e.Data, meta, stamp)
@@ -67,23 +56,22 @@ func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *sche
 	return schema.AppendEvent(dst[:begin], call.Message.Dialect, e.Type, short, meta, &own)
 }
 
-// over is by how many bytes a line, with its '
-// ', is too long.
-func (s spill) over(line []byte) int { return len(line) - 1 - s.limit }
+// over is by how many bytes a line is too long, without its end.
+func (s Spill) over(line []byte) int { return len(line) - 1 - s.Limit }
 
 // refsRoom is about the size of the references in the metadata, in bytes.
 const refsRoom = 256
 
 // elsewhere returns data shortened by over bytes, with its largest members stored as blobs.
-func (s spill) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
+func (s Spill) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
 	row := call.Syscall
 	switch {
-	case s.blobs == nil:
+	case s.Blobs == nil:
 		return nil, nil, fault.BlobNoRoom.New("this kernel has no blob directory")
 	case row.Domain == schema.Crypto:
 		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
 	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte, text bool) (schema.BlobPointer, error) {
-		return s.blobs.Put(call.PID, call.Origin, text, bytes.NewReader(content))
+		return s.Blobs.Put(call.PID, call.Origin, text, bytes.NewReader(content))
 	})
 }
