@@ -22,7 +22,7 @@ func TestRunFlags(t *testing.T) {
 		}
 	})
 	own := slices.DeleteFunc(shown, func(name string) bool {
-		return slices.Contains([]string{"help", "identity", "json", "no-spawn", "origin", "runtime-dir", "timeout"}, name)
+		return slices.Contains([]string{"help", "identity", "json", "kernel", "no-spawn", "origin", "runtime-dir", "timeout"}, name)
 	})
 	if got, want := strings.Join(own, " "), "allow budget channel env hide home host name profile read set write"; got != want {
 		t.Errorf("the help shows %s, want %s", got, want)
