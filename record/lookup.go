@@ -215,6 +215,15 @@ func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Re
 	return nil
 }
 
+// first returns the first record of a reader up to last, or nil, and closes the reader.
+func first(ctx context.Context, reader *journal.Reader, last uint64) (found *journal.Record, err error) {
+	_, _, err = read(ctx, reader, last, func(r *journal.Record) bool {
+		found = kept(r)
+		return true
+	})
+	return found, err
+}
+
 // read calls each with the records of a reader up to last, until it returns true, and closes the reader. reached is the
 // last record that was read.
 func read(ctx context.Context, reader *journal.Reader, last uint64, each func(*journal.Record) bool) (reached uint64, enough bool, err error) {

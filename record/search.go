@@ -1,11 +1,9 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/promptware-os/pwos/index"
@@ -196,7 +194,7 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 // recordAt reads one record, from the archive if it was moved there. It returns nil if there is none with that number, or
 // the archive is not available.
 func (v *View) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
-	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.Journal.Synced()) }))
+	record, err := first(ctx, v.reader(seq, v.Journal.Synced), seq)
 	gone, archived := errors.AsType[*journal.ArchivedError](err)
 	if !archived {
 		return record, err
@@ -205,25 +203,12 @@ func (v *View) recordAt(ctx context.Context, seq uint64) (*journal.Record, error
 	if part == nil {
 		return nil, nil
 	}
-	record, err = readOne(ctx, part.Reader(v.Files, seq))
+	record, err = first(ctx, part.Reader(v.Files, seq), seq)
 	if err != nil && ctx.Err() == nil {
 		v.Logger.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
 		return nil, nil
 	}
 	return record, err
-}
-
-func readOne(ctx context.Context, reader *journal.Reader) (record *journal.Record, err error) {
-	defer func() { err = errors.Join(err, reader.Close()) }()
-	record, err = reader.Next(ctx)
-	if errors.Is(err, io.EOF) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read entry: %w", err)
-	}
-	record.Request, record.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader is closed
-	return record, nil
 }
 
 // mayRead reports whether the gate would let the searcher read the data of a call. For a command on the memory, it must be
