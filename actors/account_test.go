@@ -166,9 +166,9 @@ func TestThrottledCallRunsLater(t *testing.T) {
 func TestWaitingCallIsNotThrottled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		mailboxes(books)
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, rate)
+		states := newRecorders()
+		mailboxes(states)
+		s := startHosting(t, faultfs.NewDisk(), states.domains(), idempotency.New(), textLog, actors.Hosting{}, rate)
 		waiter, flood, operator := s.seven(), s.seven(), s.connect()
 		waiter.send(minute("a"))
 		synctest.Wait()

@@ -54,7 +54,7 @@ func TestActingAs(t *testing.T) {
 			case "an agent as another", "an agent as the operator", "an agent at a tick to come":
 			}
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
+				states := newRecorders()
 				told := "nothing"
 				note := func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 					told = fmt.Sprint(call.PID, " ", call.Tick)
@@ -63,8 +63,8 @@ func TestActingAs(t *testing.T) {
 					}
 					return kernel.Result{}, false, nil
 				}
-				books[schema.Memory].decide, books[schema.Kernel].decide = note, note
-				s := startWith(t, books.domains())
+				states[schema.Memory].decide, states[schema.Kernel].decide = note, note
+				s := startWith(t, states.domains())
 				s.kernel.Reach(start)
 				eight := allowed(8, "Memory.*")
 				eight.Granted.ExpiresAtTick = new(int64(6))
@@ -83,7 +83,7 @@ func TestActingAs(t *testing.T) {
 				if got[0].Kind == schema.KindReply && told != test.as {
 					t.Errorf("the domain got pid and tick %q, want %q", told, test.as)
 				}
-				if got[0].Kind == schema.KindError && (told != "nothing" || len(books.pages()) > 0) {
+				if got[0].Kind == schema.KindError && (told != "nothing" || len(states.applied()) > 0) {
 					t.Errorf("refused, but the domain got %q", told)
 				}
 			})
@@ -96,8 +96,8 @@ func TestActingAs(t *testing.T) {
 func TestOperatorMovesClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		domains := books.domains()
+		states := newRecorders()
+		domains := states.domains()
 		domains[schema.Kernel] = self.New(nil)
 		s := startWith(t, domains)
 		operator, agent := s.connect(), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)

@@ -24,7 +24,7 @@ import (
 type asking struct {
 	*system
 	approvals *approval.Domain
-	books     library
+	states    recorders
 	operator  *client
 	ids       int
 }
@@ -33,8 +33,8 @@ const stands = 5 * time.Minute
 
 func startAsking(t *testing.T) *asking {
 	t.Helper()
-	a := &asking{approvals: approval.New(nobody{}), books: newLibrary()}
-	domains := a.books.domains()
+	a := &asking{approvals: approval.New(nobody{}), states: newRecorders()}
+	domains := a.states.domains()
 	domains[schema.Approval], domains[schema.Ipc] = a.approvals, ipc.New(ipc.Options{})
 	policy := func(call *kernel.Call) kernel.Verdict {
 		if call.Inquiry = nil; call.PID == 7 && (strings.HasPrefix(word(call), "ask") || call.Syscall == schema.IPCSubscribe.Row()) {
@@ -171,7 +171,7 @@ func TestApprovedQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := startAsking(t)
 		c, failing := a.agent(), true
-		a.books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		a.states[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if failing && word(call) == "ask" {
 				return kernel.Result{}, false, fmt.Errorf("not now")
 			}

@@ -30,8 +30,8 @@ func (oneAgent) Process(pid int64) *schema.Descriptor {
 func TestBudgetOfLostCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books, ledger := newLibrary(), budget.New()
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, ledger)
+		states, ledger := newRecorders(), budget.New()
+		s := startHosting(t, faultfs.NewDisk(), states.domains(), idempotency.New(), textLog, actors.Hosting{}, ledger)
 		ledger.Record(&kernel.Call{
 			Request: kernel.Request{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{
 				GrantInput: schema.GrantInput{PID: 7, Budget: &schema.BudgetGrant{Calls: new(int64(1000))}},

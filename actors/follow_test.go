@@ -21,7 +21,7 @@ type post struct {
 func startPost(t *testing.T) *post {
 	t.Helper()
 	boxes := ipc.New(ipc.Options{})
-	domains := newLibrary().domains()
+	domains := newRecorders().domains()
 	domains[schema.Ipc] = boxes
 	p := &post{startWith(t, domains), boxes}
 	p.kernel.Recover([]schema.Request{schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{7}})})

@@ -10,7 +10,7 @@ import (
 // BenchmarkGate measures the cost of a call before its domain decides it.
 func BenchmarkGate(b *testing.B) {
 	row, _ := schema.Lookup("Memory.Set")
-	s := startWith(b, newLibrary().domains())
+	s := startWith(b, newRecorders().domains())
 	s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "*")}
 	for _, caller := range []struct {
 		name string

@@ -64,14 +64,14 @@ func (d *desk) ask(typ string) {
 type gated struct {
 	*system
 	*desk
-	books library
+	states recorders
 }
 
 func startGated(t *testing.T, domains map[schema.Domain]kernel.Domain) *gated {
 	t.Helper()
-	g := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}
-	mailboxes(g.books)
-	all := g.books.domains()
+	g := &gated{desk: &desk{answers: make(map[string]string)}, states: newRecorders()}
+	mailboxes(g.states)
+	all := g.states.domains()
 	for name, d := range domains {
 		all[name] = d
 	}
@@ -138,7 +138,7 @@ func TestPended(t *testing.T) {
 				if diff := cmp.Diff([]string{"a", "f", "g", "b", "c", "d", "e"}, g.journaled()); diff != "" {
 					t.Errorf("journal (-want +got):\n%s", diff)
 				}
-				checkReplay(t, g.system, g.books)
+				checkReplay(t, g.system, g.states)
 			})
 		})
 	}
@@ -159,7 +159,7 @@ func TestPendedTwice(t *testing.T) {
 		expectNothing(t, c)
 		g.answer("ask-1", "yes")
 		expect(t, c, "a 1", "b 2", "c 3", "d 403", "e 4")
-		checkReplay(t, g.system, g.books)
+		checkReplay(t, g.system, g.states)
 	})
 }
 
@@ -177,7 +177,7 @@ func TestPendedKey(t *testing.T) {
 		g.answer("ask", "yes")
 		c.send(keyed("k", set("b", "ask")), keyed("k", set("c", "ask")))
 		expect(t, c, "b 1", "c 1")
-		checkReplay(t, g.system, g.books)
+		checkReplay(t, g.system, g.states)
 	})
 }
 
@@ -209,7 +209,7 @@ func TestPendedHangUp(t *testing.T) {
 			t.Errorf("asked %d times", asked)
 		}
 		g.answer("ask-1", "yes") // too late
-		checkReplay(t, g.system, g.books)
+		checkReplay(t, g.system, g.states)
 	})
 }
 
@@ -285,8 +285,8 @@ func TestPendedBehindSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := startGated(t, nil)
 		held := make(chan struct{})
-		g.books[schema.Capability].apply = func(*kernel.Call) { <-held }
-		g.books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		g.states[schema.Capability].apply = func(*kernel.Call) { <-held }
+		g.states[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if word(call) != "steps" {
 				return kernel.Result{}, false, nil
 			}
@@ -306,7 +306,7 @@ func TestPendedBehindSteps(t *testing.T) {
 		expect(t, busy, "s {}")
 		expect(t, first, "a 2", "b 3", "e 4")
 		<-second.done
-		checkReplay(t, g.system, g.books)
+		checkReplay(t, g.system, g.states)
 	})
 }
 

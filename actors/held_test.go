@@ -16,13 +16,13 @@ import (
 func TestDomainDiesBeforeSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Memory].apply = func(call *kernel.Call) {
+		states := newRecorders()
+		states[schema.Memory].apply = func(call *kernel.Call) {
 			if word(call) == "die" {
 				panic(internals)
 			}
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		gate := s.holdSyncs()
 		a, b, c := s.connect(), s.connect(), s.connect()
 		a.send(set("a", "x"))
@@ -51,11 +51,11 @@ func TestDomainDiesBeforeSync(t *testing.T) {
 func TestAuditLogDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
+		states := newRecorders()
+		states[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
 			return kernel.Result{Data: []byte("no JSON")}, true, nil
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		a, b := s.connect(), s.connect()
 		a.send(set("a", "x"))
 		<-s.kernel.Stopping()
@@ -73,7 +73,7 @@ func TestAuditLogDies(t *testing.T) {
 func TestCloseAwaitsReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		held := make(chan struct{})
 		s.disk.Hook = func(op faultfs.Op) {
 			if op.Kind == faultfs.Sync && strings.HasSuffix(op.Path, ".ndjson") {

@@ -28,15 +28,15 @@ func keyed(key, line string) string {
 	return strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n")
 }
 
-// startKeyed starts books whose memory refuses keys that begin with the code to answer: 403, 409, 429, 500 or 503.
-func startKeyed(t *testing.T) (*system, library) {
+// startKeyed starts recorders whose memory refuses keys that begin with the code to answer: 403, 409, 429, 500 or 503.
+func startKeyed(t *testing.T) (*system, recorders) {
 	t.Helper()
-	books := newLibrary()
-	books[schema.Memory].decide = refusing
-	return startWith(t, books.domains()), books
+	states := newRecorders()
+	states[schema.Memory].decide = refusing
+	return startWith(t, states.domains()), states
 }
 
-func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+func refusing(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 	in, ok := call.Input.(*schema.MemorySetInput)
 	if !ok {
 		return kernel.Result{}, false, nil
@@ -45,7 +45,7 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 		"403": fault.Forbidden, "409": fault.Conflict, "429": fault.QuotaExceeded, "500": fault.Internal, "503": fault.Unavailable,
 	}
 	if class, ok := classes[in.Key]; ok {
-		return kernel.Result{}, true, &fault.Fault{Kind: class, Message: fmt.Sprintf("refused after %d", len(pages))}
+		return kernel.Result{}, true, &fault.Fault{Kind: class, Message: fmt.Sprintf("refused after %d", len(applied))}
 	}
 	return kernel.Result{}, false, nil
 }
@@ -75,7 +75,7 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, books := startKeyed(t)
+				s, states := startKeyed(t)
 				c, d := s.connect(), s.connect()
 				c.send(keyed("k", test.first), set("other", "other"))
 				synctest.Wait()
@@ -88,10 +88,10 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("answers (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(test.applied, books.pages()[schema.Memory]); diff != "" {
+				if diff := cmp.Diff(test.applied, states.applied()[schema.Memory]); diff != "" {
 					t.Errorf("applied (-want +got):\n%s", diff)
 				}
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 			})
 		})
 	}
@@ -101,11 +101,11 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 func TestKeysInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startKeyed(t)
+		s, states := startKeyed(t)
 		c := s.connect()
 		c.send(keyed("k", set("1", "x")), keyed("k", set("2", "x")), keyed("k", set("3", "y")), keyed("k", set("4", "x")))
 		expect(t, c, "1 1", "2 1", "3 409", "4 1")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestKeysOfCallers(t *testing.T) {
 func TestRepetitionIsJournaled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startKeyed(t)
+		s, states := startKeyed(t)
 		c := s.connect()
 		c.send(set("1", "a"), keyed("k", get("2")), keyed("k", set("3", "x")), keyed("k", set("4", "x")))
 		synctest.Wait()
@@ -170,7 +170,7 @@ func TestRepetitionIsJournaled(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -184,8 +184,8 @@ func TestKeysSurviveRestart(t *testing.T) {
 		c.send(keyed("k", set("1", "x")), keyed("e", set("2", "409")), keyed("d", set("3", "403")), keyed("f", set("4", "500")))
 		c.send(keyed("k", set("5", "other")), keyed("k", get("6")), keyed("k", set("7", "x")))
 		expect(t, c, "1 1", "2 409", "3 403", "4 500", "5 409", `6 "x"`, "7 1")
-		next, books := s.restart()
-		books[schema.Memory].decide = refusing
+		next, states := s.restart()
+		states[schema.Memory].decide = refusing
 		d := next.connect()
 		d.send(set("a", "y"), keyed("k", set("b", "x")), keyed("k", set("c", "other")))
 		d.send(keyed("e", set("d", "409")), keyed("d", set("e", "z")), keyed("f", set("f", "500")))
@@ -193,7 +193,7 @@ func TestKeysSurviveRestart(t *testing.T) {
 		if e := next.entries(); !strings.Contains(e[8].Outcome, `"repeats":1}`) {
 			t.Errorf("entry of the repetition: %s", e[8].Outcome)
 		}
-		checkReplay(t, next, books)
+		checkReplay(t, next, states)
 	})
 }
 
@@ -201,7 +201,7 @@ func TestKeysSurviveRestart(t *testing.T) {
 func TestKeysExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startKeyed(t)
+		s, states := startKeyed(t)
 		c := s.connect()
 		c.send(keyed("first", set("0", "w")), keyed("failed", set("1", "500")))
 		time.Sleep(time.Minute)
@@ -220,7 +220,7 @@ func TestKeysExpire(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		c.send(keyed("failed", set("7", "other"))) // the first one has expired, so another body is no conflict
 		expect(t, c, "7 5")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -245,17 +245,17 @@ func TestKeyOfWaitingCall(t *testing.T) {
 }
 
 // restart ends the kernel and starts another one from its disk, as a start of the daemon does.
-func (s *system) restart() (*system, library) {
+func (s *system) restart() (*system, recorders) {
 	s.t.Helper()
 	if err := s.end(); err != nil {
 		s.t.Errorf("close kernel: %v", err)
 	}
-	books := newLibrary()
+	states := newRecorders()
 	keys := idempotency.New()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
-	if err := record.Replay(context.Background(), r, books.domains(), nil, keys.Recall); err != nil {
+	if err := record.Replay(context.Background(), r, states.domains(), nil, keys.Recall); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
 	_ = r.Close()
-	return startOn(s.t, s.disk, books.domains(), keys, textLog), books
+	return startOn(s.t, s.disk, states.domains(), keys, textLog), states
 }

@@ -25,9 +25,9 @@ import (
 func TestLostGrantOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		registry := &publisher{book: books[schema.Capability]}
-		domains := books.domains()
+		states := newRecorders()
+		registry := &publisher{recorder: states[schema.Capability]}
+		domains := states.domains()
 		domains[schema.Capability] = registry
 		s := startWith(t, domains)
 		registry.view = s.tokens
@@ -51,8 +51,8 @@ func TestLostGrantOpensNothing(t *testing.T) {
 		synctest.Wait()
 		close(restoring)
 		expect(t, operator, "a 503")
-		if pages := books[schema.Memory].read(); len(pages) != 0 {
-			t.Errorf("an agent without a token wrote %v", pages)
+		if applied := states[schema.Memory].read(); len(applied) != 0 {
+			t.Errorf("an agent without a token wrote %v", applied)
 		}
 		if got := agent.pending(); len(got) != 1 || got[0].Kind != schema.KindError {
 			t.Errorf("answers %v, want a refusal", show(got))
@@ -66,17 +66,17 @@ func TestLostGrantOpensNothing(t *testing.T) {
 	})
 }
 
-// publisher is a book whose commands grant tokens, which other domains see when they are published.
+// publisher is a recorder whose commands grant tokens, which other domains see when they are published.
 type publisher struct {
-	*book
+	*recorder
 
 	view *tokens
 }
 
 func (p *publisher) Publish() {
 	held := map[int64]*kernel.Token{}
-	for _, page := range p.read() {
-		if page == "grant-7" {
+	for _, one := range p.read() {
+		if one == "grant-7" {
 			held[7] = allowed(7, "*")
 		}
 	}
@@ -90,7 +90,7 @@ func (p *publisher) Publish() {
 func TestFailedSyncWhileRestoring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startReserving(t, newLibrary().domains(), actors.Hosting{})
+		s := startReserving(t, newRecorders().domains(), actors.Hosting{})
 		gate := s.holdSyncs()
 		release := make(chan struct{})
 		s.restoring = func(name schema.Domain) {
@@ -126,7 +126,7 @@ func TestTickOfLostEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		saved := &savedTicks{}
-		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, &record.Snapshots{Store: saved})
+		s := startHosting(t, faultfs.NewDisk(), newRecorders().domains(), idempotency.New(), textLog, actors.Hosting{}, &record.Snapshots{Store: saved})
 		operator := s.connect()
 		operator.send(on("a", `"tick":3`))
 		expect(t, operator, "a 1")
@@ -164,10 +164,10 @@ func (s *savedTicks) Save(_ context.Context, _ string, _ journal.Head, tick int6
 }
 
 // checkReplay compares the state with the one that the next start would build.
-func checkReplay(t testing.TB, s *system, books library) {
+func checkReplay(t testing.TB, s *system, states recorders) {
 	t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(s.replayed(), books.pages()); diff != "" {
+	if diff := cmp.Diff(s.replayed(), states.applied()); diff != "" {
 		t.Errorf("state (-replayed +running):\n%s", diff)
 	}
 }

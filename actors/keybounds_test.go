@@ -16,11 +16,11 @@ func TestLongKey(t *testing.T) {
 		c := s.seven()
 		c.send(keyed(strings.Repeat("k", 257), set("1", "x")), keyed(strings.Repeat("k", 256), set("2", "y")))
 		expect(t, c, "1 422", "2 1")
-		next, books := s.restart()
+		next, states := s.restart()
 		d := next.seven()
 		d.send(keyed(strings.Repeat("k", 256), set("3", "y")), set("4", "z"))
 		expect(t, d, "3 1", "4 2")
-		checkReplay(t, next, books)
+		checkReplay(t, next, states)
 	})
 }
 

@@ -58,7 +58,7 @@ func TestLostRepetition(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, books := startKeyed(t)
+				s, states := startKeyed(t)
 				c := s.connect()
 				c.send(keyed("k", set("1", "x")))
 				expect(t, c, "1 1")
@@ -72,7 +72,7 @@ func TestLostRepetition(t *testing.T) {
 				s.room.free()
 				c.send(ping("4", "1"), keyed("k", set("5", "x")))
 				expect(t, c, `4 ""`, "5 1")
-				if diff := cmp.Diff([]string{"x"}, books[schema.Memory].read()); diff != "" {
+				if diff := cmp.Diff([]string{"x"}, states[schema.Memory].read()); diff != "" {
 					t.Errorf("applied (-want +got):\n%s", diff)
 				}
 			})
@@ -88,7 +88,7 @@ func TestLostFirst(t *testing.T) {
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, books := startKeyed(t)
+				s, states := startKeyed(t)
 				c := s.connect()
 				s.room.full(syscall.ENOSPC)
 				c.send(keyed("k", set("1", first)))
@@ -108,7 +108,7 @@ func TestLostFirst(t *testing.T) {
 				if outcome := entries[2].Outcome; !strings.HasSuffix(outcome, `,"repeats":2}`) {
 					t.Errorf("the repetition's entry is %s, want it to refer to entry 2 (%s)", outcome, entries[1].Outcome)
 				}
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 			})
 		})
 	}

@@ -24,14 +24,14 @@ func TestRefusedTickTakesNoKey(t *testing.T) {
 		ahead := func(id string) string { return command(id, "Memory.Set", `{"key":"x","value":1,"tick":9}`) }
 		c.send(keyed("k", ahead("1")))
 		expect(t, c, "1 422")
-		next, books := s.restart()
+		next, states := s.restart()
 		operator := next.connect()
 		operator.send(command("2", "Memory.Set", `{"key":"y","value":1,"tick":10}`))
 		expect(t, operator, "2 1")
 		d := next.seven()
 		d.send(keyed("k", ahead("3")), keyed("k", ahead("4")))
 		expect(t, d, "3 2", "4 2")
-		checkReplay(t, next, books)
+		checkReplay(t, next, states)
 	})
 }
 
@@ -60,13 +60,13 @@ func TestConflictBeforeTheFirst(t *testing.T) {
 func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		a := s.connect()
 		a.send(keyed("k", set("1", "x")))
 		expect(t, a, "1 1")
 		time.Sleep(24*time.Hour - 2*time.Millisecond)
-		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if word(call) == "slow" { // everything in the same batch is written when it is done
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -75,6 +75,6 @@ func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 		a.send(keyed("k", set("2", "x")), set("w", "slow"), keyed("k", set("3", "x")))
 		time.Sleep(20 * time.Millisecond)
 		expect(t, a, "2 1", "w 2", "3 3")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }

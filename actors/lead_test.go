@@ -18,7 +18,7 @@ func TestLead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
-		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{},
+		s := startHosting(t, faultfs.NewDisk(), newRecorders().domains(), idempotency.New(), textLog, actors.Hosting{},
 			&actors.Quorum{Patience: quorumPatience, Leads: held.Load})
 		a, b, c := s.connect(), s.connect(), s.connect()
 		a.send(get("a"))

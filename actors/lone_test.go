@@ -16,14 +16,14 @@ import (
 func TestLoneCommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
+		states := newRecorders()
 		var on []string
 		note := func(what string) { on = append(on, what+" "+goroutine()) }
-		books[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
+		states[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
 			note("decide")
 			return kernel.Result{}, false, nil
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
 		c := s.serve(l)
 		synctest.Wait()
@@ -59,7 +59,7 @@ func TestLoneCommand(t *testing.T) {
 func TestReaderSyncs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		gate := s.holdSyncs()
 		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
 		a.send(set("a", "x"))

@@ -18,7 +18,7 @@ import (
 func TestSlowSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		long := time.Duration(0)
 		s.disk.Hook = func(op faultfs.Op) {
 			if op.Kind == faultfs.Sync && strings.HasSuffix(op.Path, ".ndjson") {
@@ -50,7 +50,7 @@ func TestSyncsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const rounds = 20
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		disk := &faultfs.Slow{Each: 10 * time.Millisecond}
 		s.disk.Hook = disk.Hook
 		var clients sync.WaitGroup
@@ -76,7 +76,7 @@ func TestSyncsAreShared(t *testing.T) {
 func TestSlowSyncAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		s.disk.Hook = func(op faultfs.Op) {
 			if op.Kind == faultfs.Sync && strings.HasSuffix(op.Path, ".ndjson") {
 				time.Sleep(time.Second)
@@ -96,8 +96,8 @@ func TestSlowSyncAtTheEnd(t *testing.T) {
 func TestNextSegment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, segments(16<<10))
+		states := newRecorders()
+		s := startHosting(t, faultfs.NewDisk(), states.domains(), idempotency.New(), textLog, actors.Hosting{}, segments(16<<10))
 		named := 0
 		s.disk.Hook = func(op faultfs.Op) {
 			switch {
@@ -119,6 +119,6 @@ func TestNextSegment(t *testing.T) {
 		if named < 3 {
 			t.Errorf("%d segments were begun", named)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }

@@ -30,21 +30,21 @@ func askMetrics(t *testing.T, c *client) schema.AuditMetricsOutput {
 	return out
 }
 
-// startTimed starts books whose memory takes as long for a command as its key says, in microseconds of a clock that only
+// startTimed starts recorders whose memory takes as long for a command as its key says, in microseconds of a clock that only
 // the test advances.
 func startTimed(t *testing.T) *system {
 	t.Helper()
-	books := newLibrary()
-	books[schema.Memory].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+	states := newRecorders()
+	states[schema.Memory].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 		if in, ok := call.Input.(*schema.MemorySetInput); ok {
 			var took time.Duration
 			if _, err := fmt.Sscan(in.Key, &took); err == nil {
 				time.Sleep(took * time.Microsecond)
 			}
 		}
-		return refusing(call, pages)
+		return refusing(call, applied)
 	}
-	return startWith(t, books.domains())
+	return startWith(t, states.domains())
 }
 
 // TestMetrics shows what is counted: every call once, by its code if it has one, with refusals by capability and quota

@@ -19,8 +19,8 @@ import (
 // its entry is on disk.
 func TestOwnCall(t *testing.T) {
 	t.Parallel()
-	books := newLibrary()
-	s := startWith(t, books.domains())
+	states := newRecorders()
+	s := startWith(t, states.domains())
 	data, err := s.do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
 	if err != nil || string(data) != `1` {
 		t.Errorf("got %s, %v", data, err)
@@ -40,11 +40,11 @@ func TestOwnCall(t *testing.T) {
 // TestOwnCallThatFails shows that the kernel gets the error that a client would.
 func TestOwnCallThatFails(t *testing.T) {
 	t.Parallel()
-	books := newLibrary()
-	books[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
+	states := newRecorders()
+	states[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
 		return kernel.Result{}, true, fault.ResourceQuota.New("enough")
 	}
-	s := startWith(t, books.domains())
+	s := startWith(t, states.domains())
 	_, err := s.do("", schema.MemorySet.With(&schema.MemorySetInput{Key: "k", Value: schema.Value("1")}))
 	if shown, ok := errors.AsType[*fault.Fault](err); !ok || shown.Kind != fault.QuotaExceeded || shown.Message != "enough" {
 		t.Errorf("got %v", err)
@@ -90,15 +90,15 @@ func TestOwnCallOfADeadDomain(t *testing.T) {
 func TestOwnCallEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states := newRecorders()
+		states[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if _, ok := call.Input.(*schema.ReceiveInput); !ok {
 				return kernel.Result{}, false, nil
 			}
 			end := schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}})
 			return kernel.Result{Data: []byte("[]"), Lasting: &kernel.Lasting{End: &end}}, true, nil
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		if _, err := s.do("", schema.IPCReceive.With(&schema.ReceiveInput{})); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func (s *system) types() (types []string) {
 // TestNote shows that the entry of a note precedes those of later calls, and belongs to the kernel.
 func TestNote(t *testing.T) {
 	t.Parallel()
-	s := startWith(t, newLibrary().domains())
+	s := startWith(t, newRecorders().domains())
 	s.kernel.Note(schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}))
 	if _, err := s.do("", schema.CapabilityGrant.With(&schema.GrantInput{PID: 1, AllowedSyscalls: []string{"*"}})); err != nil {
 		t.Fatal(err)
@@ -209,8 +209,8 @@ func TestNote(t *testing.T) {
 func TestNoteOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		c := s.connect()
 		s.room.full(syscall.ENOSPC)
 		c.send(set("a", "x"))
@@ -233,6 +233,6 @@ func TestNoteOnAFullDisk(t *testing.T) {
 		if entries := s.entries(); len(entries) != 2 || entries[1].Type != "Capability.Strip" {
 			t.Errorf("journaled: %+v", entries)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }

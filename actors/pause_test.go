@@ -25,9 +25,9 @@ func (p *pausing) Process(pid int64) *schema.Descriptor {
 // startPausing starts a kernel whose gate asks, with a connection of pid 7.
 func startPausing(t *testing.T) (*gated, *pausing, *client) {
 	t.Helper()
-	g, paused := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}, &pausing{}
-	mailboxes(g.books)
-	g.system = startHosting(t, faultfs.NewDisk(), g.books.domains(), idempotency.New(), textLog, actors.Hosting{},
+	g, paused := &gated{desk: &desk{answers: make(map[string]string)}, states: newRecorders()}, &pausing{}
+	mailboxes(g.states)
+	g.system = startHosting(t, faultfs.NewDisk(), g.states.domains(), idempotency.New(), textLog, actors.Hosting{},
 		kernel.Gate{Approval: g.stage}, paused)
 	return g, paused, g.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 }

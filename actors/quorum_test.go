@@ -44,7 +44,7 @@ func expectErrors(t testing.TB, c *client, want ...string) {
 func TestQuorumHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startQuorum(t, newLibrary().domains())
+		s := startQuorum(t, newRecorders().domains())
 		a, b, c := s.connect(), s.connect(), s.connect()
 		b.send(get("before"))
 		expect(t, b, `before ""`)
@@ -76,15 +76,15 @@ func TestQuorumNotAcknowledgedAtStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := faultfs.NewDisk()
-		books := newLibrary()
-		first := startOn(t, disk, books.domains(), idempotency.New(), textLog)
+		states := newRecorders()
+		first := startOn(t, disk, states.domains(), idempotency.New(), textLog)
 		c := first.connect()
 		c.send(set("a", "x"))
 		expect(t, c, "a 1")
 		if err := first.end(); err != nil {
 			t.Fatal(err)
 		}
-		s := startHosting(t, disk, books.domains(), idempotency.New(), textLog, actors.Hosting{}, &actors.Quorum{Patience: quorumPatience})
+		s := startHosting(t, disk, states.domains(), idempotency.New(), textLog, actors.Hosting{}, &actors.Quorum{Patience: quorumPatience})
 		c = s.connect()
 		c.send(get("b"))
 		expectNothing(t, c)
@@ -100,8 +100,8 @@ func TestQuorumNotAcknowledgedAtStart(t *testing.T) {
 func TestQuorumAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startQuorum(t, books.domains())
+		states := newRecorders()
+		s := startQuorum(t, states.domains())
 		s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "*")}
 		a, b := s.connect(), s.connect()
 		agent := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
@@ -136,7 +136,7 @@ func TestQuorumAway(t *testing.T) {
 		expect(t, agent, `q "Syscall.Terminate"`)
 		a.send(keyed("k", set("e", "x")), set("f", "z"))
 		expect(t, a, "e 1", "f 2")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -203,7 +203,7 @@ func TestQuorumOutcomeUnknown(t *testing.T) {
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startQuorum(t, newLibrary().domains())
+		s := startQuorum(t, newRecorders().domains())
 		a := s.connect()
 		a.send(set("a", "x"))
 		expectNothing(t, a)
@@ -224,7 +224,7 @@ func TestFenced(t *testing.T) {
 func TestQuorumAwayAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startQuorum(t, newLibrary().domains())
+		s := startQuorum(t, newRecorders().domains())
 		a := s.connect()
 		a.send(set("a", "x"))
 		expectNothing(t, a)

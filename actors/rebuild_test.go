@@ -20,8 +20,8 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 	hit := map[bool]int{}
 	for then := 3; then < 30; then++ {
 		synctest.Test(t, func(t *testing.T) {
-			books := newLibrary()
-			s := startWith(t, books.domains())
+			states := newRecorders()
+			s := startWith(t, states.domains())
 			c := s.connect()
 			c.send(set("a", "x"), spawn("b", "s"))
 			expect(t, c, "a 1", "b 1")
@@ -41,7 +41,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 			expect(t, c, `e "x"`)
 			c.send(set("f", "z"), get("g"), processes("h"))
 			expect(t, c, "f 2", `g "x z"`, `h "s"`)
-			checkReplay(t, s, books)
+			checkReplay(t, s, states)
 			if err := s.end(); failed && err != nil {
 				t.Errorf("operation %d after the write: the kernel ended: %v", then, err)
 			}
@@ -58,8 +58,8 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 func TestEndWithoutState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		c := s.connect()
 		c.send(set("a", "x"))
 		expect(t, c, "a 1")
@@ -77,7 +77,7 @@ func TestEndWithoutState(t *testing.T) {
 func TestRestoreBlocksNoActor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startMailboxes(t)
+		s, states := startMailboxes(t)
 		c, waiter := s.connect(), s.connect()
 		waiter.send(minute("a"))
 		synctest.Wait()
@@ -119,7 +119,7 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 		if made.Load() != 2 {
 			t.Errorf("the state was rebuilt %d times, want twice", made.Load())
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -130,8 +130,8 @@ func TestEndWhileRestoring(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			books := newLibrary()
-			s := startWith(t, books.domains())
+			states := newRecorders()
+			s := startWith(t, states.domains())
 			c := s.connect()
 			release := make(chan struct{})
 			s.restoring = func(name schema.Domain) {

@@ -38,15 +38,15 @@ func TestRecord(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				books[schema.Memory].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+				states := newRecorders()
+				states[schema.Memory].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 					time.Sleep(41*time.Microsecond + time.Nanosecond) // it is rounded up
 					if word(call) == "fail" {
 						return kernel.Result{}, true, fmt.Errorf("%s", internals)
 					}
-					return refusing(call, pages)
+					return refusing(call, applied)
 				}
-				s := startWith(t, books.domains())
+				s := startWith(t, states.domains())
 				s.kernel.Reach(3)
 				s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "Memory.*")}
 				c := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
@@ -83,7 +83,7 @@ func TestRecord(t *testing.T) {
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		c := s.connect()
 		c.send("no JSON", query("a", "Nobody.Knows", "{}"), command("b", "Memory.Set", "{}"), command("c", "Ipc.Open", `{"pids":[1]}`))
 		synctest.Wait()
@@ -124,16 +124,16 @@ func TestSecretsStayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
+				states := newRecorders()
 				ran := 0
-				books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+				states[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 					ran++
 					if in, ok := call.Input.(*vaultData); ok && in.Phrase != secret {
 						t.Errorf("the domain got %q", in.Phrase)
 					}
 					return kernel.Result{Data: []byte(tt.answer)}, true, nil
 				}
-				s := startWith(t, books.domains())
+				s := startWith(t, states.domains())
 				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
 				feed := s.kernel.NewFeed(l, "feed")
 				line := keyed("k", frame(schema.OsMessage, tt.row.Kind, tt.row.Type, tt.data, "a"))

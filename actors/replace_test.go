@@ -30,8 +30,8 @@ func replacing(s *system, work func() (bool, error)) (finish func() error) {
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		c, other := s.connect(), s.connect()
 		c.send(set("a", "x"))
 		expect(t, c, "a 1")
@@ -40,7 +40,7 @@ func TestReplace(t *testing.T) {
 			if _, err := s.kernel.Recorded(t.Context()); err != nil {
 				return true, err
 			}
-			return true, errors.Join(s.restore(schema.Memory, books[schema.Memory]), refused)
+			return true, errors.Join(s.restore(schema.Memory, states[schema.Memory]), refused)
 		})
 		c.send(set("b", "y"), get("c"))
 		other.send(spawn("d", "s"))
@@ -52,7 +52,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		expect(t, c, "b 2", `c "x y"`)
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -66,7 +66,7 @@ func TestReplaceHalf(t *testing.T) {
 		"":     func() (bool, error) { panic("half done") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := startWith(t, newLibrary().domains())
+			s := startWith(t, newRecorders().domains())
 			c := s.connect()
 			finish := replacing(s, work)
 			c.send(set("a", "x"))
@@ -80,7 +80,7 @@ func TestReplaceHalf(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, newLibrary().domains())
+		s := startWith(t, newRecorders().domains())
 		if err := s.kernel.Replace("", func() (bool, error) { return false, errors.New("half done") }); err == nil {
 			t.Error("Replace of all domains: no error")
 		}
@@ -95,8 +95,8 @@ func TestReplaceHalf(t *testing.T) {
 func TestReplaceWhileWritesFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		c, other := s.connect(), s.connect()
 		c.send(set("a", "x"))
 		expect(t, c, "a 1")
@@ -123,7 +123,7 @@ func TestReplaceWhileWritesFail(t *testing.T) {
 		expect(t, c, "c 503")
 		c.send(get("d"), set("e", "z"), get("f"))
 		expect(t, c, `d "x"`, "e 2", `f "x z"`)
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }

@@ -47,14 +47,14 @@ func revoke(id string, pid int) string {
 func TestUrgentOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states := newRecorders()
+		states[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 404 {
 				return kernel.Result{}, true, fault.MemoryNotFound.New("no such process")
 			}
 			return kernel.Result{}, false, nil
 		}
-		s := startReserving(t, books.domains(), actors.Hosting{})
+		s := startReserving(t, states.domains(), actors.Hosting{})
 		s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "*"), 8: allowed(8)}
 		operator := s.connect()
 		agent, stranger := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 8)
@@ -94,7 +94,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		if want := "[Syscall.Terminate Capability.Revoke Syscall.Spawn Syscall.Terminate]"; fmt.Sprint(got) != want {
 			t.Errorf("journaled %v, want %s", got, want)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 
 		s.disk.Free()
 		operator.send(get("i"))
@@ -110,7 +110,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		if n := len(s.entries()); n != before+10 {
 			t.Errorf("%d urgent entries, want 10", n-before)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		checkNoGap(t, s)
 		s.endCleanly()
 	})
@@ -120,14 +120,14 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 func TestShutdownOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Kernel].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states := newRecorders()
+		states[schema.Kernel].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if call.Message.Type == "Syscall.Shutdown" {
 				return kernel.Result{Data: []byte(`{}`), Shutdown: true}, true, nil
 			}
 			return kernel.Result{}, false, nil
 		}
-		s := startReserving(t, books.domains(), actors.Hosting{})
+		s := startReserving(t, states.domains(), actors.Hosting{})
 		c := s.connect()
 		s.fill(c)
 		c.send(set("a", "x"), command("s", "Syscall.Shutdown", `{}`))
@@ -145,8 +145,8 @@ func TestShutdownOnAFullDisk(t *testing.T) {
 func TestSpentReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startReserving(t, books.domains(), actors.Hosting{})
+		states := newRecorders()
+		s := startReserving(t, states.domains(), actors.Hosting{})
 		c := s.connect()
 		s.fill(c)
 		done := 0
@@ -175,7 +175,7 @@ func TestSpentReserve(t *testing.T) {
 		if n := strings.Count(s.log.String(), "urgent commands are refused too"); n != 1 {
 			t.Errorf("the log says %d times that urgent commands are refused, want once", n)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.disk.Free()
 		c.send(get("g"))
 		expect(t, c, `g ""`)
@@ -184,7 +184,7 @@ func TestSpentReserve(t *testing.T) {
 		s.fill(c)
 		c.send(terminate("t", 1))
 		expect(t, c, fmt.Sprintf("t %d", done+2))
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -193,15 +193,15 @@ func TestSpentReserve(t *testing.T) {
 func TestReserveTooSmallForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states := newRecorders()
+		states[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 2 {
 				exit := schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: make([]int64, 50_000)})
 				return kernel.Result{Data: []byte(`{}`), Steps: []schema.Request{exit}}, true, nil
 			}
 			return kernel.Result{}, false, nil
 		}
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(80<<10))
+		s := startHosting(t, faultfs.NewDisk(), states.domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(80<<10))
 		c := s.connect()
 		s.fill(c)
 		c.send(terminate("l", 2))
@@ -209,7 +209,7 @@ func TestReserveTooSmallForOne(t *testing.T) {
 		synctest.Wait()
 		c.send(terminate("t", 1), set("a", "x"))
 		expect(t, c, "t 1", "a 503")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -218,8 +218,8 @@ func TestReserveTooSmallForOne(t *testing.T) {
 func TestLostBesideUrgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startReserving(t, books.domains(), actors.Hosting{})
+		states := newRecorders()
+		s := startReserving(t, states.domains(), actors.Hosting{})
 		c := s.connect()
 		s.fill(c)
 		s.disk.Free()
@@ -235,12 +235,12 @@ func TestLostBesideUrgent(t *testing.T) {
 				break
 			}
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		c.send(terminate("t", 1))
 		if a := c.next(); a.Kind != schema.KindReply {
 			t.Errorf("got %v", a)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -248,8 +248,8 @@ func TestLostBesideUrgent(t *testing.T) {
 func TestUrgentBesideOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startReserving(t, books.domains(), actors.Hosting{})
+		states := newRecorders()
+		s := startReserving(t, states.domains(), actors.Hosting{})
 		operator, a, b, c := s.connect(), s.connect(), s.connect(), s.connect()
 		s.fill(operator)
 		before := len(s.entries())
@@ -275,6 +275,6 @@ func TestUrgentBesideOthers(t *testing.T) {
 		if list := s.entries()[before:]; len(list) != 1 || list[0].Type != "Syscall.Terminate" {
 			t.Errorf("journaled: %+v", list)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// spawning makes the process book take three steps for a spawn: one in its own domain, and one in each of two other books.
+// spawning makes the process recorder take three steps for a spawn: one in its own domain, and one in each of two other domains.
 // The number of the child is one more than the number of earlier spawns.
-func spawning(books library) {
-	books[schema.Process].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+func spawning(states recorders) {
+	states[schema.Process].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 		if call.Syscall.Type != "Syscall.Spawn" {
 			return kernel.Result{}, false, nil
 		}
 		child := int64(1)
-		for _, page := range pages {
-			if !strings.HasPrefix(page, "prepare") {
+		for _, one := range applied {
+			if !strings.HasPrefix(one, "prepare") {
 				child++
 			}
 		}
@@ -45,9 +45,9 @@ func correlated(id, name string) string {
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		spawning(books)
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		spawning(states)
+		s := startWith(t, states.domains())
 		agent := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 		agent.send(correlated("a", "child"))
 		expect(t, agent, "a {}")
@@ -75,13 +75,13 @@ func TestSteps(t *testing.T) {
 		if len(ids) != len(got) || ids[""] {
 			t.Errorf("ids %v, want one of its own for each entry", ids)
 		}
-		pages := map[schema.Domain][]string{
+		applied := map[schema.Domain][]string{
 			schema.Process: {"prepare-1", "child"}, schema.Capability: {"grant-1"}, schema.Ipc: {"open-1"},
 		}
-		if diff := cmp.Diff(pages, books.pages()); diff != "" {
+		if diff := cmp.Diff(applied, states.applied()); diff != "" {
 			t.Errorf("state (-want +got):\n%s", diff)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -91,9 +91,9 @@ func TestSteps(t *testing.T) {
 func TestStepsAreOnDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		spawning(books)
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		spawning(states)
+		s := startWith(t, states.domains())
 		gate := s.holdSyncs()
 		c, d := s.connect(), s.connect()
 		c.send(spawn("a", "child"))
@@ -114,11 +114,11 @@ func TestStepsAreOnDisk(t *testing.T) {
 func TestCallsBehindSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		spawning(books)
+		states := newRecorders()
+		spawning(states)
 		held := make(chan struct{})
-		books[schema.Memory].apply = func(*kernel.Call) { <-held }
-		s := startWith(t, books.domains())
+		states[schema.Memory].apply = func(*kernel.Call) { <-held }
+		s := startWith(t, states.domains())
 		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
 		synctest.Wait() // otherwise their order is that in which the connections were opened
 		d.send(set("d", "x"))
@@ -133,7 +133,7 @@ func TestCallsBehindSteps(t *testing.T) {
 		expect(t, a, "a {}")
 		expect(t, b, `b "prepare-1 one"`, "b2 3")
 		expect(t, c, `c "prepare-1 one Syscall.Terminate"`)
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -153,14 +153,14 @@ func TestPipelinedSteps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				spawning(books)
-				s := startWith(t, books.domains())
+				states := newRecorders()
+				spawning(states)
+				s := startWith(t, states.domains())
 				c := s.connect()
 				c.send(test.frames...)
 				synctest.Wait()
 				checkCauses(t, []string{"a", "b", "c"}, c.pending())
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 			})
 		})
 	}
@@ -170,8 +170,8 @@ func TestPipelinedSteps(t *testing.T) {
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		s := startWith(t, states.domains())
 		s.kernel.Recover([]schema.Request{
 			schema.IPCClose.With(&schema.MailboxInput{PIDs: []int64{3}}),
 			schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}),
@@ -186,7 +186,7 @@ func TestRecovery(t *testing.T) {
 		if diff := cmp.Diff([]string{"Ipc.Close recovery", "Capability.Strip recovery", "Syscall.Ping c-1"}, got); diff != "" {
 			t.Errorf("journal (-want +got):\n%s", diff)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -195,10 +195,10 @@ func TestRecovery(t *testing.T) {
 func TestOwnStepsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
+		states := newRecorders()
 		var waiter *client
 		steps, hungUp := 0, 0
-		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			switch call.Syscall {
 			case schema.ProcessGet.Syscall:
 				return kernel.Result{Wait: time.Hour}, true, nil
@@ -208,7 +208,7 @@ func TestOwnStepsTakeTurns(t *testing.T) {
 			}
 			return kernel.Result{}, false, nil
 		}
-		books[schema.Process].apply = func(call *kernel.Call) {
+		states[schema.Process].apply = func(call *kernel.Call) {
 			if call.Syscall != schema.ProcessExit.Syscall {
 				return
 			}
@@ -222,7 +222,7 @@ func TestOwnStepsTakeTurns(t *testing.T) {
 			default:
 			}
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		waiter = s.connect()
 		waiter.send(query("a", "Process.Get", `{"pid":1}`))
 		synctest.Wait()
@@ -234,6 +234,6 @@ func TestOwnStepsTakeTurns(t *testing.T) {
 		if steps != 3 || hungUp == 0 {
 			t.Errorf("%d steps, %d of them after the client had disconnected; want 3, and at least the last of them", steps, hungUp)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }

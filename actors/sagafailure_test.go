@@ -30,11 +30,11 @@ func TestStepFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				spawning(books)
+				states := newRecorders()
+				spawning(states)
 				broken := true
-				usual := books[test.domain].decide
-				books[test.domain].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+				usual := states[test.domain].decide
+				states[test.domain].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 					if broken && call.Syscall.Type == test.step {
 						if test.err == nil {
 							panic(internals)
@@ -42,17 +42,17 @@ func TestStepFails(t *testing.T) {
 						return kernel.Result{}, true, test.err
 					}
 					if usual != nil {
-						return usual(call, pages)
+						return usual(call, applied)
 					}
 					return kernel.Result{}, false, nil
 				}
-				s := startWith(t, books.domains())
+				s := startWith(t, states.domains())
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				expect(t, c, "a "+test.code)
 				synctest.Wait() // until the states are rebuilt
-				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
-					t.Errorf("applied though a step failed: %v", pages)
+				if applied := states[schema.Process].read(); slices.Contains(applied, "one") {
+					t.Errorf("applied though a step failed: %v", applied)
 				}
 				failed := slices.IndexFunc(s.entries(), func(e entry) bool { return e.Type == test.step })
 				last := s.entries()[len(s.entries())-1]
@@ -62,7 +62,7 @@ func TestStepFails(t *testing.T) {
 				broken = false
 				c.send(spawn("b", "two"))
 				expect(t, c, "b {}")
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 				s.endCleanly()
 			})
 		})
@@ -77,9 +77,9 @@ func TestStepIsLost(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				spawning(books)
-				s := startWith(t, books.domains())
+				states := newRecorders()
+				spawning(states)
+				s := startWith(t, states.domains())
 				s.room.fullOnce(syscall.ENOSPC, `"type":"`+step+`"`) // in a separate write, or with the step before
 				c := s.connect()
 				c.send(spawn("a", "one"))
@@ -90,13 +90,13 @@ func TestStepIsLost(t *testing.T) {
 					t.Fatalf("%d writes failed, want one", s.room.refused())
 				}
 				synctest.Wait() // until the states are rebuilt
-				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
-					t.Errorf("applied though a step was lost: %v", pages)
+				if applied := states[schema.Process].read(); slices.Contains(applied, "one") {
+					t.Errorf("applied though a step was lost: %v", applied)
 				}
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 				c.send(ping("b", "1"), set("c", "x"))
 				expect(t, c, `b ""`, "c 1")
-				checkReplay(t, s, books)
+				checkReplay(t, s, states)
 			})
 		})
 	}
@@ -107,9 +107,9 @@ func TestStepIsLost(t *testing.T) {
 func TestStepHeldOverLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		spawning(books)
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		spawning(states)
+		s := startWith(t, states.domains())
 		release := make(chan struct{})
 		s.restoring = func(name schema.Domain) {
 			if name == schema.Ipc {
@@ -130,10 +130,10 @@ func TestStepHeldOverLoss(t *testing.T) {
 			t.Errorf("answered %s, want 503", got)
 		}
 		synctest.Wait()
-		if pages := books[schema.Ipc].read(); len(pages) > 0 {
-			t.Errorf("the step was made although earlier steps were lost: %v", pages)
+		if applied := states[schema.Ipc].read(); len(applied) > 0 {
+			t.Errorf("the step was made although earlier steps were lost: %v", applied)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -142,10 +142,10 @@ func TestStepHeldOverLoss(t *testing.T) {
 func TestStepsDomainDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		spawning(books)
-		books[schema.Capability].apply = func(*kernel.Call) { panic(internals) }
-		s := startWith(t, books.domains())
+		states := newRecorders()
+		spawning(states)
+		states[schema.Capability].apply = func(*kernel.Call) { panic(internals) }
+		s := startWith(t, states.domains())
 		c, d := s.connect(), s.connect()
 		c.send(spawn("a", "one"))
 		synctest.Wait()

@@ -26,7 +26,7 @@ import (
 // what follows "----", and replaces it with -rewrite. Each step ends when all goroutines wait, and shows the answers that have
 // arrived. The steps:
 //
-//	kernel [RESERVE]           starts a kernel of books on an empty disk, whose journal has a reserve of that many bytes
+//	kernel [RESERVE]           starts a kernel of recorders on an empty disk, whose journal has a reserve of that many bytes
 //	CONNECTION: FRAME, …       sends frames together; frame lists them
 //	hold-fsyncs, let-fsyncs    keeps the fsyncs of entries from ending; lets them end
 //	let-fsync                  lets one fsync end
@@ -92,7 +92,7 @@ func (s *script) step(word, rest string) string {
 	switch word {
 	case "kernel":
 		reserve, _ := strconv.Atoi(rest)
-		s.system = startHosting(s.t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(reserve))
+		s.system = startHosting(s.t, faultfs.NewDisk(), newRecorders().domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(reserve))
 		s.names = nil
 	case "hold-fsyncs":
 		s.fsyncs = s.holdSyncs()
@@ -230,9 +230,9 @@ func (s *script) answers() string {
 // found is the state that a start makes of the journal of k, by domain.
 func (s *script) found(k *system) string {
 	var list []string
-	pages := k.replayed()
-	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		list = append(list, fmt.Sprintf("%s: %s", name, strings.Join(pages[name], " ")))
+	applied := k.replayed()
+	for _, name := range slices.Sorted(maps.Keys(applied)) {
+		list = append(list, fmt.Sprintf("%s: %s", name, strings.Join(applied[name], " ")))
 	}
 	return strings.Join(list, ", ") + "\n"
 }

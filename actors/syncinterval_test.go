@@ -14,7 +14,7 @@ import (
 const interval = 100 * time.Millisecond
 
 func startLate(t *testing.T) *system {
-	return startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, syncing(interval))
+	return startHosting(t, faultfs.NewDisk(), newRecorders().domains(), idempotency.New(), textLog, actors.Hosting{}, syncing(interval))
 }
 
 // TestSyncInterval: with an interval, a command is answered before it is on disk, and its effects may be seen. It is on

@@ -13,17 +13,17 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// mailboxes lets the ipc book's receivers wait for a message as long as they say. A message wakes its process.
-func mailboxes(books library) {
-	books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+// mailboxes lets the ipc recorder's receivers wait for a message as long as they say. A message wakes its process.
+func mailboxes(states recorders) {
+	states[schema.Ipc].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 		switch in := call.Input.(type) {
 		case *schema.SendMsgInput:
 			return kernel.Result{Data: []byte("true"), Wakes: []int64{in.ReceiverPID}}, true, nil
 		case *schema.ReceiveInput:
-			if len(pages) == 0 && *in.WaitMS > 0 && !call.Final {
+			if len(applied) == 0 && *in.WaitMS > 0 && !call.Final {
 				return kernel.Result{Wait: time.Duration(*in.WaitMS) * time.Millisecond}, true, nil
 			}
-			return kernel.Result{Data: []byte(`["` + strings.Join(pages, " ") + `"]`)}, true, nil
+			return kernel.Result{Data: []byte(`["` + strings.Join(applied, " ") + `"]`)}, true, nil
 		}
 		return kernel.Result{}, false, nil
 	}
@@ -32,11 +32,11 @@ func mailboxes(books library) {
 // minute returns a receive that waits for a minute as process 7, which receives what sendMsg sends.
 func minute(id string) string { return receive(id, `"pid":7,"wait_ms":60000`) }
 
-func startMailboxes(t *testing.T) (*system, library) {
+func startMailboxes(t *testing.T) (*system, recorders) {
 	t.Helper()
-	books := newLibrary()
-	mailboxes(books)
-	return startWith(t, books.domains()), books
+	states := newRecorders()
+	mailboxes(states)
+	return startWith(t, states.domains()), states
 }
 
 // TestWoken shows that a waiting call is answered when a message for its process arrives, and not before; that it delays no
@@ -44,7 +44,7 @@ func startMailboxes(t *testing.T) (*system, library) {
 func TestWoken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startMailboxes(t)
+		s, states := startMailboxes(t)
 		waiter, second, sender := s.connect(), s.connect(), s.connect()
 		waiter.send(minute("a"), ping("a2", "1"))
 		synctest.Wait()
@@ -69,7 +69,7 @@ func TestWoken(t *testing.T) {
 		if ids := s.journaled(); strings.Join(ids[3:], " ") != "f a b a2" {
 			t.Errorf("journal: %v, want the message before those that it woke", ids)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -79,15 +79,15 @@ func TestWoken(t *testing.T) {
 func TestWakeUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
+		states := newRecorders()
 		var come atomic.Bool
-		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if !come.Load() && !call.Final {
 				return kernel.Result{Wait: time.Minute}, true, nil
 			}
 			return kernel.Result{Data: []byte("true")}, true, nil
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		first, second := s.connect(), s.connect()
 		first.send(minute("a"))
 		second.send(receive("b", `"pid":8,"wait_ms":60000`))
@@ -125,9 +125,9 @@ func TestNotWoken(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
+		states := newRecorders()
 		finals := 0
-		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+		states[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if in, ok := call.Input.(*schema.SendMsgInput); ok {
 				return kernel.Result{Data: []byte("true"), Wakes: []int64{in.ReceiverPID}}, true, nil
 			}
@@ -137,7 +137,7 @@ func TestWaitEnds(t *testing.T) {
 			}
 			return kernel.Result{Wait: time.Minute}, true, nil
 		}
-		s := startWith(t, books.domains())
+		s := startWith(t, states.domains())
 		waiter, sender := s.connect(), s.connect()
 		begun := time.Now()
 		waiter.send(minute("a"))
@@ -175,21 +175,21 @@ func TestWaitingBehindSteps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				mailboxes(books)
+				states := newRecorders()
+				mailboxes(states)
 				held := make(chan struct{})
-				books[schema.Capability].apply = func(*kernel.Call) { <-held }
-				usual := books[schema.Ipc].decide
-				books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+				states[schema.Capability].apply = func(*kernel.Call) { <-held }
+				usual := states[schema.Ipc].decide
+				states[schema.Ipc].decide = func(call *kernel.Call, applied []string) (kernel.Result, bool, error) {
 					if _, ok := call.Input.(*schema.BroadcastInput); ok {
 						return kernel.Result{Data: []byte("{}"), Steps: []schema.Request{
 							schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{1}}),
 							schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{1}}),
 						}}, true, nil
 					}
-					return usual(call, pages)
+					return usual(call, applied)
 				}
-				s := startWith(t, books.domains())
+				s := startWith(t, states.domains())
 				waiter, busy := s.connect(), s.connect()
 				waiter.send(minute("a"))
 				synctest.Wait()

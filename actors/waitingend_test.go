@@ -19,7 +19,7 @@ import (
 func TestWaiterHangsUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startMailboxes(t)
+		s, states := startMailboxes(t)
 		waiter, sender := s.connect(), s.connect()
 		waiter.send(minute("a"), minute("b"))
 		synctest.Wait()
@@ -31,10 +31,10 @@ func TestWaiterHangsUp(t *testing.T) {
 		}
 		sender.send(sendMsg("c", `"x"`))
 		expect(t, sender, "c true")
-		if diff := cmp.Diff([]string{"Syscall.SendMsg"}, books[schema.Ipc].read()[len(books[schema.Ipc].read())-1:]); diff != "" {
+		if diff := cmp.Diff([]string{"Syscall.SendMsg"}, states[schema.Ipc].read()[len(states[schema.Ipc].read())-1:]); diff != "" {
 			t.Errorf("state (-want +got):\n%s", diff)
 		}
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 		s.endCleanly()
 	})
 }
@@ -113,7 +113,7 @@ func TestHalfCloseWaits(t *testing.T) {
 func TestLostMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, books := startMailboxes(t)
+		s, states := startMailboxes(t)
 		waiter, sender := s.connect(), s.connect()
 		waiter.send(minute("a"))
 		synctest.Wait()
@@ -128,7 +128,7 @@ func TestLostMessage(t *testing.T) {
 		s.room.free()
 		sender.send(ping("c", "1"), sendMsg("d", `"y"`))
 		expect(t, sender, `c ""`, "d true")
-		checkReplay(t, s, books)
+		checkReplay(t, s, states)
 	})
 }
 
@@ -139,12 +139,12 @@ func TestWaiterDies(t *testing.T) {
 	t.Run("and something comes", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s, books := startMailboxes(t)
+			s, states := startMailboxes(t)
 			dieWaiting(s)
 			sender := s.connect()
 			sender.send(sendMsg("d", `"x"`))
 			expect(t, sender, "d true")
-			if diff := cmp.Diff([]string{"Syscall.SendMsg"}, books[schema.Ipc].read()); diff != "" {
+			if diff := cmp.Diff([]string{"Syscall.SendMsg"}, states[schema.Ipc].read()); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})

@@ -15,52 +15,52 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// book is a domain whose state is the list of the commands that it has applied, by the word that each has. It answers a
+// recorder is a domain whose state is the list of the commands that it has applied, by the word that each has. It answers a
 // query with the list, and a command with its position in it. A test may set another answer.
-type book struct {
+type recorder struct {
 	kernel.Stateless
 
-	// decide, if set, is called first; ok is false if the book should answer.
-	decide func(call *kernel.Call, pages []string) (result kernel.Result, ok bool, err error)
+	// decide, if set, is called first; ok is false if the recorder should answer.
+	decide func(call *kernel.Call, applied []string) (result kernel.Result, ok bool, err error)
 	apply  func(call *kernel.Call) // if set, called by Apply first
 
-	mu    sync.Mutex
-	pages []string
+	mu      sync.Mutex
+	applied []string
 }
 
-func (b *book) Decide(call *kernel.Call) (kernel.Result, error) {
-	pages := b.read()
-	if b.decide != nil {
-		if result, ok, err := b.decide(call, pages); ok || err != nil {
+func (r *recorder) Decide(call *kernel.Call) (kernel.Result, error) {
+	applied := r.read()
+	if r.decide != nil {
+		if result, ok, err := r.decide(call, applied); ok || err != nil {
 			return result, err
 		}
 	}
 	if call.Syscall.Kind == schema.KindQuery {
-		return kernel.Result{Data: []byte(`"` + strings.Join(pages, " ") + `"`)}, nil
+		return kernel.Result{Data: []byte(`"` + strings.Join(applied, " ") + `"`)}, nil
 	}
-	return kernel.Result{Data: []byte(strconv.Itoa(len(pages) + 1))}, nil
+	return kernel.Result{Data: []byte(strconv.Itoa(len(applied) + 1))}, nil
 }
 
-func (b *book) Apply(call *kernel.Call) {
-	if b.apply != nil {
-		b.apply(call)
+func (r *recorder) Apply(call *kernel.Call) {
+	if r.apply != nil {
+		r.apply(call)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pages = append(b.pages, word(call))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applied = append(r.applied, word(call))
 }
 
-func (b *book) Reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pages = nil
+func (r *recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applied = nil
 }
 
 // read returns the state.
-func (b *book) read() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.pages)
+func (r *recorder) read() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.applied)
 }
 
 // word returns the word that distinguishes a command from others of its type.
@@ -82,36 +82,36 @@ func word(call *kernel.Call) string {
 	return text(call)
 }
 
-// library is a kernel with a book for each of the domains that matter to the journal: two that other domains do not read,
+// recorders is a kernel with a recorder for each of the domains that matter to the journal: two that other domains do not read,
 // and the registries, which all read.
-type library map[schema.Domain]*book
+type recorders map[schema.Domain]*recorder
 
-func newLibrary() library {
-	return library{
+func newRecorders() recorders {
+	return recorders{
 		schema.Kernel: {}, schema.Memory: {}, schema.Ipc: {}, schema.Capability: {}, schema.Process: {},
 	}
 }
 
-func (l library) domains() map[schema.Domain]kernel.Domain {
-	m := make(map[schema.Domain]kernel.Domain, len(l))
-	for name, b := range l {
+func (r recorders) domains() map[schema.Domain]kernel.Domain {
+	m := make(map[schema.Domain]kernel.Domain, len(r))
+	for name, b := range r {
 		m[name] = b
 	}
 	return m
 }
 
-// pages returns the state of all books.
-func (l library) pages() map[schema.Domain][]string {
-	m := make(map[schema.Domain][]string, len(l))
-	for name, b := range l {
-		if pages := b.read(); len(pages) > 0 {
-			m[name] = pages
+// applied returns what each recorder has applied.
+func (r recorders) applied() map[schema.Domain][]string {
+	m := make(map[schema.Domain][]string, len(r))
+	for name, b := range r {
+		if applied := b.read(); len(applied) > 0 {
+			m[name] = applied
 		}
 	}
 	return m
 }
 
-// The frames of a library.
+// Frames for recorders.
 
 func set(id, key string) string { return command(id, "Memory.Set", `{"key":"`+key+`","value":1}`) }
 
@@ -197,11 +197,11 @@ func (s *system) journaled() []string {
 // replayed returns the state that the next start would build from the journal.
 func (s *system) replayed() map[schema.Domain][]string {
 	s.t.Helper()
-	fresh := newLibrary()
+	fresh := newRecorders()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 	defer func() { _ = r.Close() }()
 	if err := record.Replay(context.Background(), r, fresh.domains(), nil, func(*kernel.Call) {}); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
-	return fresh.pages()
+	return fresh.applied()
 }
