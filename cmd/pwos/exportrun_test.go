@@ -30,9 +30,4 @@ func RunFlags() (flags *pflag.FlagSet, help string) {
 }
 
 // Presets returns the names of the presets.
-func Presets() (names []string) {
-	for name := range presets() {
-		names = append(names, name)
-	}
-	return names
-}
+func Presets() []string { return hostNames(func(h *agentHost) bool { return h.preset != nil }) }

@@ -31,23 +31,6 @@ records each question. The host is trusted to ask and to obey: only "pwos run" e
 		newHookInstall(a), newHookUninstall(a), newHookStatus(a), newHookRun(a))
 }
 
-// hookHost describes the hooks in an agent host's configuration.
-type hookHost struct {
-	file   func(project bool) (string, error)
-	oldest string // the oldest version that is known to enforce a hook's denial
-	entry  func(command []string, env [][2]string) []byte
-	judge  func(path string, at *foundHook) (trusted bool, off string, err error) // of an installed hook
-}
-
-func hookHosts() map[string]hookHost {
-	return map[string]hookHost{
-		"claude": {file: hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), oldest: "2.1.330", entry: claudeHook, judge: judgeClaude},
-		"codex":  {file: hostFile(".codex/hooks.json", "CODEX_HOME", ".codex", "hooks.json"), oldest: "0.169.0", entry: codexHook, judge: judgeCodex},
-	}
-}
-
-func hookNames() []string { return []string{"claude", "codex"} }
-
 // hookInstallFlags are the flags of `pwos hook install`.
 type hookInstallFlags struct {
 	hostFlags
@@ -57,7 +40,7 @@ type hookInstallFlags struct {
 func newHookInstall(a *app) *cobra.Command {
 	var f hookInstallFlags
 	cmd := &cobra.Command{
-		Use:   "install claude|codex",
+		Use:   "install " + strings.Join(hookNames(), "|"),
 		Short: "make a host ask before it uses a tool",
 		Long: `install changes the settings of an agent host, so that it asks the kernel before it uses
 any of its own tools. Tools that are not granted are denied, and so are all tools while
@@ -70,7 +53,7 @@ Exit status: 1 it is installed, and a setting of the host switches it off.`,
 		Example: `  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash' --dry-run`,
 		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			host := hookHosts()[args[0]]
+			host := hostNamed(args[0]).hook
 			if f.agent.Name == "" {
 				f.agent.Name = args[0]
 			}
@@ -96,13 +79,13 @@ Exit status: 1 it is installed, and a setting of the host switches it off.`,
 func newHookUninstall(a *app) *cobra.Command {
 	var f hostFlags
 	cmd := &cobra.Command{
-		Use:     "uninstall claude|codex",
+		Use:     "uninstall " + strings.Join(hookNames(), "|"),
 		Short:   "make it stop asking",
 		Long:    `uninstall removes what "pwos hook install" wrote from the settings of an agent host.`,
 		Example: `  pwos hook uninstall claude`,
 		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.changeHost(&f, hookHosts()[args[0]].file, func(text []byte) ([]byte, error) { return setHook(text, args[0], nil) })
+			return a.changeHost(&f, hostNamed(args[0]).hook.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], nil) })
 		},
 	}
 	f.add(cmd)
@@ -110,7 +93,7 @@ func newHookUninstall(a *app) *cobra.Command {
 }
 
 // hookEntry returns the entry of pwos for a host's settings.
-func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, error) {
+func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
@@ -131,7 +114,7 @@ const preToolUse = "PreToolUse"
 
 // tellHook says why an installed hook is not in force. That Codex has to trust a new hook first is no error.
 func (a *app) tellHook(ctx context.Context, name string) error {
-	s, err := hookHosts()[name].state(ctx, name)
+	s, err := hostNamed(name).hook.state(ctx, name)
 	switch {
 	case err != nil:
 		return err
@@ -200,27 +183,6 @@ func everyTool(hook []byte) []byte {
 	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
 }
 
-// claudeHook makes Claude Code run the command without a shell, and block the tool if the command cannot start,
-// fails or times out. Without onFailure, Claude Code would continue.
-func claudeHook(command []string, env [][2]string) []byte {
-	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
-		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
-}
-
-// codexHook makes Codex run the command through a shell that denies the tool if the command does not exist or fails.
-// Codex itself would continue.
-func codexHook(command []string, env [][2]string) []byte {
-	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
-}
-
-func codexLine(command []string, env [][2]string) string {
-	var words []string
-	for _, word := range append(assignments(env), command...) {
-		words = append(words, quote.Word(word))
-	}
-	return "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
-}
-
 func assignments(env [][2]string) (all []string) {
 	for _, one := range env {
 		all = append(all, one[0]+"="+one[1])
@@ -231,7 +193,7 @@ func assignments(env [][2]string) (all []string) {
 var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
 // recent returns an error if the host is not installed, or is older than the version that its hooks were tested with.
-func (h hookHost) recent(ctx context.Context, name string) error {
+func (h *hookHost) recent(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, cli.UsualTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, "--version").Output()

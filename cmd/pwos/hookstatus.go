@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +46,7 @@ func (a *app) hookStatus(ctx context.Context) error {
 	t.Header("host", "installed", "trusted", "in force", "why not")
 	lacking := false
 	for _, name := range hookNames() {
-		s, err := hookHosts()[name].state(ctx, name)
+		s, err := hostNamed(name).hook.state(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -84,7 +81,7 @@ func yesNo(yes bool) string {
 }
 
 // state returns the state of the hook in the user's settings or, if it is only there, in the project's.
-func (h hookHost) state(ctx context.Context, name string) (*hookState, error) {
+func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 	s := &hookState{host: name}
 	for _, project := range []bool{true, false} {
 		path, err := h.file(project)
@@ -156,96 +153,10 @@ func findHook(text []byte, host string) (*foundHook, error) {
 	return nil, nil
 }
 
-// managedClaude is the file of an administrator's settings, which take precedence over all others.
-const managedClaude = "/etc/claude-code/managed-settings.json"
-
-// judgeClaude says what switches hooks off in the settings that apply in this directory. Claude Code does not ask its user about a
-// hook.
-func judgeClaude(path string, _ *foundHook) (trusted bool, off string, err error) {
-	user, err := hookHosts()["claude"].file(false)
-	if err != nil {
-		return false, "", err
-	}
-	files := []string{managedClaude}
-	for _, name := range []string{".claude/settings.local.json", ".claude/settings.json"} {
-		file, err := filepath.Abs(name)
-		if err != nil {
-			return false, "", fmt.Errorf("find settings: %w", err)
-		}
-		files = append(files, file)
-	}
-	decided := false
-	for _, file := range append(files, user) {
-		text, err := settings(file)
-		if err != nil {
-			return false, "", err
-		}
-		if raw, err := hostfile.Member(text, "allowManagedHooksOnly"); file == managedClaude && err == nil && string(raw) == "true" && path != file {
-			return true, "allowManagedHooksOnly in " + file + " switches off all other hooks", nil
-		}
-		raw, err := hostfile.Member(text, "disableAllHooks")
-		switch {
-		case err != nil:
-			return true, fmt.Sprintf("%s cannot be read: %v", file, err), nil
-		case raw == nil || decided:
-		case string(raw) == "true":
-			return true, "disableAllHooks in " + file + " switches off all hooks", nil
-		default:
-			decided = true
-		}
-	}
-	return true, "", nil
-}
-
-// judgeCodex says whether Codex trusts the hook, whose hash it keeps once its user has accepted it, and what switches it off.
-func judgeCodex(path string, at *foundHook) (trusted bool, off string, err error) {
-	config, err := mcpHosts()["codex"].file(false)
-	if err != nil {
-		return false, "", err
-	}
-	text, err := settings(config)
-	if err != nil {
-		return false, "", err
-	}
-	on, err := hostfile.Value(text, "features", "hooks")
-	if err != nil {
-		return false, fmt.Sprintf("%s cannot be read: %v", config, err), nil
-	}
-	if on == false {
-		return true, "features.hooks in " + config + " switches off all hooks", nil
-	}
-	value, err := hostfile.Value(text, "hooks", "state", fmt.Sprintf("%s:pre_tool_use:%d:%d", path, at.group, at.index))
-	if err != nil {
-		return false, fmt.Sprintf("%s cannot be read: %v", config, err), nil
-	}
-	const accept = "start codex, and accept the hook"
-	state, _ := value.(map[string]any)
-	command, _ := view.Text(at.hook["command"])
-	timeout, _ := view.As[int64](at.hook["timeout"])
-	switch hash, _ := state["trusted_hash"].(string); {
-	case hash == "":
-		return false, "codex does not trust it: " + accept, nil
-	case hash != codexHash(at.matcher, command, timeout):
-		return false, "it has changed since codex trusted it: " + accept, nil
-	}
-	if state["enabled"] == false {
-		return true, "hooks.state in " + config + " switches it off", nil
-	}
-	return true, "", nil
-}
-
-// codexHash returns the hash by which Codex knows a hook of a command.
-func codexHash(matcher, command string, timeout int64) string {
-	hooks := view.Object(nil).Boolean("async", false).Text("command", command).Integer("timeout", timeout).Text("type", "command").Close()
-	identity := view.Object(nil).Text("event_name", "pre_tool_use").Raw("hooks", hostfile.Array([][]byte{hooks})).Text("matcher", matcher).Close()
-	hash := sha256.Sum256(identity)
-	return "sha256:" + hex.EncodeToString(hash[:])
-}
-
 // tellReplaced says that the project in this directory gives its own server the name of that of pwos.
 func (a *app) tellReplaced(host string) error {
-	h, ok := mcpHosts()[host]
-	if !ok || h.toml {
+	h := hostNamed(host).mcp
+	if h.toml {
 		return nil
 	}
 	path, err := h.file(true)

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,40 +57,4 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
-}
-
-// errNoHome reports that the path of a host's file is unknown.
-var errNoHome = errors.New("find the host's configuration: HOME is not set")
-
-// inHome returns a path below the user's home directory, or the directory that the variable names if that is set.
-func inHome(variable, otherwise string) (string, error) {
-	if dir := os.Getenv(variable); variable != "" && dir != "" {
-		return filepath.Abs(dir)
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", errors.Join(errNoHome, err)
-	}
-	return filepath.Join(home, otherwise), nil
-}
-
-// hostFile returns a function that finds a host's file: that of the project, relative to the current directory, or that of the user,
-// below the home directory or the directory that a variable names.
-func hostFile(project, variable, dir, name string) func(bool) (string, error) {
-	return func(ofProject bool) (string, error) {
-		if ofProject {
-			return filepath.Abs(project)
-		}
-		in, err := inHome(variable, dir)
-		return filepath.Join(in, name), err
-	}
-}
-
-// vscodeFile returns the path of VS Code's file of MCP servers.
-func vscodeFile(project bool) (string, error) {
-	variable, dir := "XDG_CONFIG_HOME", ".config"
-	if runtime.GOOS == "darwin" {
-		variable, dir = "", "Library/Application Support"
-	}
-	return hostFile(".vscode/mcp.json", variable, dir, "Code/User/mcp.json")(project)
 }

@@ -17,21 +17,6 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// mcpHost describes the MCP servers in an agent host's configuration.
-type mcpHost struct {
-	file  func(project bool) (string, error)
-	table string // name of the table that has the servers by name
-	toml  bool
-}
-
-func mcpHosts() map[string]mcpHost {
-	return map[string]mcpHost{
-		"claude": {file: hostFile(".mcp.json", "CLAUDE_CONFIG_DIR", "", ".claude.json"), table: "mcpServers"},
-		"codex":  {file: hostFile(".codex/config.toml", "CODEX_HOME", ".codex", "config.toml"), table: "mcp_servers", toml: true},
-		"vscode": {file: vscodeFile, table: "servers"},
-	}
-}
-
 // mcpInstallFlags are the flags of `pwos mcp install`.
 type mcpInstallFlags struct {
 	hostFlags
@@ -42,7 +27,7 @@ type mcpInstallFlags struct {
 func newMCPInstall(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
-		Use:   "install claude|codex|vscode",
+		Use:   "install " + strings.Join(mcpNames(), "|"),
 		Short: "offer a process's syscalls to an agent host as tools",
 		Long: `install changes the configuration of an agent host, so that it starts "pwos mcp
 serve" as its MCP server pwos. The entry names the directories of this kernel, since
@@ -55,7 +40,7 @@ The file is ~/.claude.json, ~/.codex/config.toml, or the user's mcp.json of VS C
 the host afterwards.`,
 		Example: `  pwos mcp install claude --allow 'Memory.*' --dry-run
   pwos mcp install codex --as coder`,
-		Args: cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		Args: cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: mcpNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.as == "" {
 				f.as = args[0]
@@ -67,8 +52,8 @@ the host afterwards.`,
 			if err != nil {
 				return err
 			}
-			err = a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
-				return mcpHosts()[args[0]].install(text, f.name, entry)
+			err = a.changeHost(&f.hostFlags, hostNamed(args[0]).mcp.file, func(text []byte) ([]byte, error) {
+				return hostNamed(args[0]).mcp.install(text, f.name, entry)
 			})
 			if err != nil || f.project || f.name != schema.OwnServer {
 				return err
@@ -86,15 +71,15 @@ the host afterwards.`,
 func newMCPUninstall(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
-		Use:   "uninstall claude|codex|vscode",
+		Use:   "uninstall " + strings.Join(mcpNames(), "|"),
 		Short: "remove the entry again",
 		Long: `uninstall removes what "pwos mcp install" wrote from the configuration of an agent
 host. The process and its data stay: see "pwos ps", "pwos kill".`,
 		Example: `  pwos mcp uninstall claude`,
-		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: mcpNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
-				return mcpHosts()[args[0]].uninstall(text, f.name)
+			return a.changeHost(&f.hostFlags, hostNamed(args[0]).mcp.file, func(text []byte) ([]byte, error) {
+				return hostNamed(args[0]).mcp.uninstall(text, f.name)
 			})
 		},
 	}
@@ -180,7 +165,7 @@ func (e *mcpEntry) toml() string {
 }
 
 // install returns a file's text with the entry added.
-func (h mcpHost) install(text []byte, name string, e *mcpEntry) ([]byte, error) {
+func (h *mcpHost) install(text []byte, name string, e *mcpEntry) ([]byte, error) {
 	if err := h.ours(text, name); err != nil {
 		return nil, err
 	}
@@ -190,7 +175,7 @@ func (h mcpHost) install(text []byte, name string, e *mcpEntry) ([]byte, error) 
 	return hostfile.SetMember(text, e.json(), h.table, name)
 }
 
-func (h mcpHost) uninstall(text []byte, name string) ([]byte, error) {
+func (h *mcpHost) uninstall(text []byte, name string) ([]byte, error) {
 	if err := h.ours(text, name); err != nil {
 		return nil, err
 	}
@@ -201,7 +186,7 @@ func (h mcpHost) uninstall(text []byte, name string) ([]byte, error) {
 }
 
 // ours returns an error if the entry with that name was not written by pwos.
-func (h mcpHost) ours(text []byte, name string) error {
+func (h *mcpHost) ours(text []byte, name string) error {
 	var args []string
 	if h.toml {
 		table, err := hostfile.Table(text, h.table, name)
