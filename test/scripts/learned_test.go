@@ -107,7 +107,7 @@ func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func
 		}
 		return func() { meanwhile(again) }
 	}
-	first := l.run(t, "pwos run --learn "+flags+" -- "+program, beside(false))
+	first := l.run(t, "pwos run --channel stdio --learn "+flags+" -- "+program, beside(false))
 	var report struct{ Line string }
 	if err := json.Unmarshal([]byte(first.stdout), &report); err != nil {
 		t.Fatalf("%s: it learned %q: %v\n%s", program, first.stdout, err, first.said)
@@ -155,7 +155,7 @@ func TestLearnedExamples(t *testing.T) {
 			pid := l.await(t, "pong")
 			ping := fmt.Sprintf("sh %s/shell/ping.sh %s 3", l.examples, pid)
 			if again {
-				if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- "+ping, nil); o.status != 0 {
+				if o := l.run(t, "pwos run --channel stdio --allow Ipc.Receive,Syscall.SendMsg -- "+ping, nil); o.status != 0 {
 					t.Errorf("%s: %d, %s", pong, o.status, o.said)
 				}
 			} else {
@@ -182,7 +182,7 @@ func TestLearnedDemo(t *testing.T) {
 		testkit.Must(t, os.RemoveAll(filepath.Join(l.work, "crashed-once")))
 		pid := l.await(t, "clerk")
 		// The last call of the boss should be refused, so it is not learned from.
-		if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- sh "+l.examples+"/demo/boss.sh "+pid, nil); o.status != 0 {
+		if o := l.run(t, "pwos run --channel stdio --allow Ipc.Receive,Syscall.SendMsg -- sh "+l.examples+"/demo/boss.sh "+pid, nil); o.status != 0 {
 			t.Errorf("boss: %d, %s", o.status, o.said)
 		}
 		testkit.Eventually(t, "the clerk's acknowledgement, which follows its answer", func() bool {
@@ -269,10 +269,10 @@ exit 0`)
 	}
 	// The flags themselves: a host without --allow adds Http.Fetch, and what is missing is refused.
 	flags := "--host " + strings.Join(hosts, " --host ")
-	if o := l.run(t, "pwos run --http-plain "+flags+" -- sh "+script+" "+named(first.URL), nil); o.status != 0 {
+	if o := l.run(t, "pwos run --channel stdio --http-plain "+flags+" -- sh "+script+" "+named(first.URL), nil); o.status != 0 {
 		t.Errorf("%d, %s", o.status, o.said)
 	}
-	if o := l.run(t, "pwos run "+flags+" -- sh "+script+" "+named(first.URL), nil); o.status == 0 || !strings.Contains(o.said, `"code":403`) {
+	if o := l.run(t, "pwos run --channel stdio "+flags+" -- sh "+script+" "+named(first.URL), nil); o.status == 0 || !strings.Contains(o.said, `"code":403`) {
 		t.Errorf("without --http-plain: %d, %s", o.status, o.said)
 	}
 }
@@ -292,13 +292,15 @@ call query Memory.Get '{"key":"/notes/1"}' || exit 1
 call query Memory.List '{"prefix":"notes/"}' || exit 1
 call command Syscall.Alloc '{"resource_id":"gpu","amount":2}' || exit 1
 call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
-	work := func(flags, args string) outcome { return l.run(t, "pwos run "+flags+" -- sh "+script+" "+args, nil) }
+	work := func(flags, args string) outcome {
+		return l.run(t, "pwos run --channel stdio "+flags+" -- sh "+script+" "+args, nil)
+	}
 	usual := "notes " + named(first.URL) + " GET"
 
 	o := work("--learn=mine --net none --name mine", usual)
 	var report struct{ Line string }
 	testkit.Must(t, json.Unmarshal([]byte(o.stdout), &report))
-	if want := "pwos policy reload && pwos run --profile mine --name=mine -- sh " + script + " " + usual; o.status != 0 || report.Line != want {
+	if want := "pwos policy reload && pwos run --profile mine --name=mine --channel=stdio -- sh " + script + " " + usual; o.status != 0 || report.Line != want {
 		t.Fatalf("%d, learned %q, want %q\n%s", o.status, report.Line, want, o.said)
 	}
 	if o := l.run(t, report.Line, nil); o.status != 0 || o.refused != "0 refused" {

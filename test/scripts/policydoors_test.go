@@ -283,7 +283,7 @@ printf '%s\n' '` + message(c.typ, c.data) + `'
 read -r answer
 echo "$answer" >&2
 `
-	args := append([]string{"run", "--name", name, "--sandbox", "off", "--allow", mayAtDoors}, flags...)
+	args := append([]string{"run", "--channel", "stdio", "--name", name, "--sandbox", "off", "--allow", mayAtDoors}, flags...)
 	_, says, _ := p.told(t, "", append(args, "--", "sh", "-c", script)...)
 	return says
 }
