@@ -20,12 +20,6 @@ const (
 	originType  types.EntityType = "Origin"
 )
 
-// vias are the values of context.via, which say how calls reach the kernel (PROTOCOL 10).
-var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
-
-// kinds are the values of context.exhausted: the kinds of budgets, and "" if enough is left.
-var kinds = []string{"", "calls", "fetches", "tokens", "usd", "wall_seconds"}
-
 // checker checks rules with the syscall table.
 type checker struct {
 	rules     []*Rule
@@ -51,12 +45,12 @@ func newChecker(rules []*Rule) *checker {
 		Actions: make(map[types.EntityUID]resolved.Action),
 	}
 	action := func(uid types.EntityUID, args resolved.RecordType) {
+		context := resolved.RecordType{"args": {Type: args}}
+		for _, a := range contextAttributes {
+			context[types.String(a.name)] = resolved.Attribute{Type: a.typ}
+		}
 		s.Actions[uid] = resolved.Action{Entity: types.Entity{UID: uid}, AppliesTo: &resolved.AppliesTo{
-			Principals: []types.EntityType{agentType}, Resources: []types.EntityType{originType},
-			Context: resolved.RecordType{
-				"args": {Type: args}, "tick": {Type: resolved.LongType{}}, "via": {Type: resolved.StringType{}},
-				"exhausted": {Type: resolved.StringType{}},
-			},
+			Principals: []types.EntityType{agentType}, Resources: []types.EntityType{originType}, Context: context,
 		}}
 	}
 	registered := shapes()[schema.SyscallInvoke.Row()].record
@@ -227,10 +221,12 @@ func impossible(p *ast.Policy) (texts []string) {
 				texts = append(texts, fmt.Sprintf("%q can never match: keys are compared without their leading slash, as %q", text, text[1:]))
 			case isArgs(arg) && name == "host" && text != strings.ToLower(text):
 				texts = append(texts, fmt.Sprintf("%q can never match: hosts are compared in lower case, as %q", text, strings.ToLower(text)))
-			case isVariable(arg, "context") && name == "via" && equals && !slices.Contains(vias, text):
-				texts = append(texts, fmt.Sprintf("%q can never match: context.via is one of %s", text, strings.Join(vias, ", ")))
-			case isVariable(arg, "context") && name == "exhausted" && equals && !slices.Contains(kinds, text):
-				texts = append(texts, fmt.Sprintf("%q can never match: context.exhausted is \"\" or one of %s", text, strings.Join(kinds[1:], ", ")))
+			case isVariable(arg, "context") && equals:
+				if a := neededAttribute("." + string(name)); a != nil {
+					if why := a.impossible(text); why != "" {
+						texts = append(texts, why)
+					}
+				}
 			}
 			return true
 		})

@@ -181,9 +181,6 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 	return r, wrong
 }
 
-// exhausted is the member of needs for context.exhausted.
-const exhausted = ".exhausted"
-
 // needsOf returns the members of args that a rule reads. A rule must name them, so that only those are computed.
 func needsOf(p *ast.Policy) (needs []string, err error) {
 	for _, c := range p.Conditions {

@@ -27,7 +27,12 @@ const maxSteps = 10_000
 
 // satisfiable reports whether the rule may match a call of the action.
 func satisfiable(p *ast.Policy, action types.EntityUID) bool {
-	facts := []fact{equal(variable("action"), action), oneOf(contextMember("via"), texts(vias)...), oneOf(contextMember("exhausted"), texts(kinds)...)}
+	facts := []fact{equal(variable("action"), action)}
+	for _, a := range contextAttributes {
+		if a.values != nil {
+			facts = append(facts, oneOf(contextMember(types.String(a.name)), texts(a.values)...))
+		}
+	}
 	if one, ok := p.Principal.(ast.ScopeTypeEq); ok {
 		facts = append(facts, equal(variable("principal"), one.Entity))
 	}

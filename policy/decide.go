@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -133,14 +132,10 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 		Principal: who.uid(), Action: a.uid, Resource: types.NewEntityUID(originType, types.String(call.Origin)),
 	}
 	context := types.RecordMap{"args": args}
-	if set.needs[".tick"] {
-		context["tick"] = types.Long(call.Tick)
-	}
-	if set.needs[".via"] {
-		context["via"] = types.String(cmp.Or(call.Caller.Via, "socket"))
-	}
-	if set.needs[exhausted] {
-		context["exhausted"] = types.String(call.Exhausted)
+	for i := range contextAttributes {
+		if a := &contextAttributes[i]; set.needs[a.need] {
+			context[types.String(a.name)] = a.of(call)
+		}
 	}
 	request.Context = types.NewRecord(context)
 	_, found := cedar.Authorize(set, who, request)

@@ -93,11 +93,10 @@ func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 		value, there := args.Get(types.String(name))
 		at := "context.args." + name
 		switch {
-		case name == ".via":
-			terms = append(terms, "context.via == "+string(types.String(call.Caller.Via).MarshalCedar()))
-		case name == exhausted:
-			terms = append(terms, "context.exhausted == "+string(types.String(call.Exhausted).MarshalCedar()))
 		case strings.HasPrefix(name, "."):
+			if a := neededAttribute(name); a != nil && a.exact {
+				terms = append(terms, "context"+name+" == "+string(a.of(call).MarshalCedar()))
+			}
 		case !there:
 			terms = append(terms, "!(context.args has "+name+")")
 		case len(value.MarshalCedar()) > longestText:
