@@ -25,13 +25,13 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("%s has no table", name)
 	}
 	var b strings.Builder
-	b.WriteString("| key | flag | what | takes |\n|---|---|---|---|\n")
+	b.WriteString("| key | flag |\n|---|---|\n")
 	for _, s := range profile.Settings() {
 		flag := ""
 		if s.Flag != "" {
 			flag = "`--" + s.Flag + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, flag, strings.ReplaceAll(s.About, "*", `\*`), s.Takes)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", s.Key, flag)
 	}
 	want := block.ReplaceAllString(text, "${1}\n"+strings.ReplaceAll(b.String(), "$", "$$")+"\n${2}")
 	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(text, -1)
