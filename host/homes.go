@@ -25,9 +25,9 @@ const (
 
 // homes returns the home directories of the machine: that of the user that programs run as, and all others.
 func homes(user *User) (h confine.Homes) {
-	uid := os.Getuid()
+	uid, variable := os.Getuid(), os.Getenv
 	if user != nil {
-		uid = user.UID
+		uid, variable = user.UID, func(string) string { return "" } // the variables here are another user's
 	} else if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		h.Own = append(h.Own, filepath.Clean(home))
 	}
@@ -57,6 +57,7 @@ func homes(user *User) (h confine.Homes) {
 	}
 	slices.Sort(h.Own)
 	h.Own = slices.Compact(h.Own)
+	h.Secrets = confine.SecretsOf(h.Own, variable)
 	h.Others = slices.DeleteFunc(h.Others, func(dir string) bool { return dir == "/" || slices.Contains(h.Own, dir) })
 	return h
 }

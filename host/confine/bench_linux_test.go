@@ -8,7 +8,7 @@ import (
 
 // BenchmarkNew measures the planning for each program that is started, with an empty home directory.
 func BenchmarkNew(b *testing.B) {
-	r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: b.TempDir(), Homes: confine.Homes{Own: []string{b.TempDir()}}}
+	r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: b.TempDir(), Homes: homeAt(b.TempDir())}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := confine.New(r, full()); err != nil {

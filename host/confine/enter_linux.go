@@ -272,23 +272,16 @@ func (b *builder) veil(n int, l layer) error {
 	if err := os.Mkdir(upper, 0o755); err != nil {
 		return err
 	}
+	top, err := unix.Open(upper, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
 	for _, name := range l.names {
-		at := filepath.Join(upper, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			if errors.Is(err, unix.ENOTDIR) {
-				continue // its parent is hidden already
-			}
-			return err
-		}
-		if err := unix.Mknod(at, unix.S_IFCHR, 0); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := whiteout(top, name); err != nil {
 			return fmt.Errorf("hide %s: %w", name, err)
 		}
 	}
 	lower, err := unix.Open(l.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	top, err := unix.Open(upper, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -312,6 +305,26 @@ func (b *builder) veil(n int, l layer) error {
 		return fmt.Errorf("overlay: %w", err)
 	}
 	return attach(fd, l.path)
+}
+
+// whiteout hides a name below the upper directory of an overlay.
+func whiteout(upper int, name string) error {
+	err := unix.Mknodat(upper, name, unix.S_IFCHR, 0)
+	if errors.Is(err, unix.ENOENT) {
+		for i, c := range name {
+			if c != '/' {
+				continue
+			}
+			if err := unix.Mkdirat(upper, name[:i], 0o755); err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTDIR) {
+				return err
+			}
+		}
+		err = unix.Mknodat(upper, name, unix.S_IFCHR, 0)
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) {
+		return nil // it, or its parent, is hidden already
+	}
+	return err
 }
 
 // clone returns a copy of the mounts at a path without symbolic links.

@@ -35,18 +35,19 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestCanonicalIn: links in existing names are resolved; other names stay.
-func TestCanonicalIn(t *testing.T) {
+// TestResolver: links in existing names are resolved; other names stay.
+func TestResolver(t *testing.T) {
 	t.Parallel()
 	dir := canonical(t.TempDir())
 	testkit.Must(t, os.MkdirAll(filepath.Join(dir, "real/sub"), 0o700))
 	for from, to := range map[string]string{"link": "real", "broken": "nowhere"} {
 		testkit.Must(t, os.Symlink(to, filepath.Join(dir, from)))
 	}
+	places := newResolver()
 	for name, want := range map[string]string{
-		"real/sub": "real/sub", "link": "real", "link/sub": "real/sub", "link/absent": "real/absent", "absent/sub": "absent/sub", "broken": "broken",
+		"real/sub": "real/sub", "link": "real", "link/sub": "real/sub", "link/absent": "real/absent", "absent/sub/sub": "absent/sub/sub", "absent/sub": "absent/sub", "broken": "broken",
 	} {
-		if got := canonicalIn(dir, name); got != filepath.Join(dir, want) || got != canonical(filepath.Join(dir, name)) {
+		if got := places.canonical(filepath.Join(dir, name)); got != filepath.Join(dir, want) || got != canonical(filepath.Join(dir, name)) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}

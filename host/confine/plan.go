@@ -2,11 +2,13 @@ package confine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Ports on 127.0.0.1 inside a program's network. All are below 1024, where the program itself cannot listen.
@@ -54,8 +56,9 @@ type Request struct {
 
 // Homes are home directories of the machine.
 type Homes struct {
-	Own    []string // of the user that the program runs as: readable except for secrets
-	Others []string // hidden
+	Own     []string // of the user that the program runs as: readable except for secrets
+	Others  []string // hidden
+	Secrets Secrets  // of the user that the program runs as
 }
 
 // layer is a change to the file tree. Layers are applied from the root down.
@@ -175,27 +178,6 @@ func secretFiles() []string {
 	}
 }
 
-// secrets returns names in a home directory that contain credentials or typed input.
-func secrets() []string {
-	return []string{
-		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/op", ".config/rclone",
-		".config/containers", ".config/doctl", ".config/sops", ".config/age", ".config/git/credentials", ".config/pip", ".claude", ".claude.json", ".codex", ".gemini",
-		".npmrc", ".yarnrc", ".yarnrc.yml", ".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".cargo/credentials",
-		".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".vault-token", ".s3cfg", ".boto",
-		".huggingface/token", ".cache/huggingface/token", ".password-store", ".1password", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc",
-		// browsers
-		".mozilla", ".thunderbird", ".config/google-chrome", ".config/google-chrome-beta", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
-		".config/vivaldi", ".config/opera", ".config/zen", ".zen", ".librewolf", ".waterfox", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium", "snap/firefox",
-		"snap/chromium", ".var/app", "Library/Keychains", "Library/Application Support", "Library/Cookies",
-		// keyrings
-		".local/share/keyrings", ".local/share/kwalletd", ".kde/share/apps/kwallet", ".pki", ".gnome2/keyrings", ".config/kwalletrc",
-		// histories
-		".bash_history", ".zsh_history", ".zhistory", ".histfile", ".sh_history", ".ash_history", ".ksh_history", ".history", ".local/share/fish", ".config/fish/fish_history",
-		".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".lesshst", ".viminfo", ".irb_history",
-		".local/state/bash", ".local/state/zsh", ".local/share/nu", ".config/nushell/history.txt", ".local/share/xonsh", ".bash_sessions", ".zsh_sessions", ".local/share/atuin",
-	}
-}
-
 // order sorts layers from the root down, and those of one path by kind.
 func order(layers []layer) {
 	slices.SortStableFunc(layers, func(a, b layer) int {
@@ -215,14 +197,49 @@ func canonical(path string) string {
 	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
 }
 
-// canonicalIn is canonical for a name in a canonical directory. Most hidden names do not exist, and then only the first
-// name is checked.
-func canonicalIn(dir, name string) string {
-	first, _ := firstOf(name)
-	if !exists(join(dir, first)) {
-		return join(dir, name)
+// resolver is canonical with a memory, for many paths that lie together: it lists each directory once, since most of them do
+// not exist.
+type resolver struct {
+	known map[string]string
+	lists map[string]map[string]os.FileMode
+}
+
+// newResolver returns a resolver that does not list what is above these directories.
+func newResolver(dirs ...string) resolver {
+	r := resolver{known: map[string]string{"/": "/"}, lists: map[string]map[string]os.FileMode{}}
+	for _, dir := range dirs {
+		r.known[dir] = canonical(dir)
 	}
-	return canonical(join(dir, name))
+	return r
+}
+
+func (r resolver) canonical(path string) string {
+	if known, ok := r.known[path]; ok {
+		return known
+	}
+	dir, name := filepath.Split(path)
+	dir = r.canonical(filepath.Clean(dir))
+	names, listed := r.lists[dir]
+	if !listed {
+		entries, err := os.ReadDir(dir)
+		if err == nil || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			names = make(map[string]os.FileMode, len(entries))
+		}
+		for _, entry := range entries {
+			names[entry.Name()] = entry.Type()
+		}
+		r.lists[dir] = names
+	}
+	at := strings.TrimSuffix(dir, "/") + "/" + name
+	mode, exists := names[name]
+	switch {
+	case names == nil || mode&os.ModeSymlink != 0: // nil: it could not be listed
+		at = canonical(at)
+	case !exists || !mode.IsDir():
+		r.lists[at] = map[string]os.FileMode{}
+	}
+	r.known[path] = at
+	return at
 }
 
 // relative returns path relative to dir, and whether it is dir or in it. Both must be clean; filepath.Rel would clean them

@@ -55,6 +55,11 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// homeAt returns the homes of a machine with one user, whose variables have no values.
+func homeAt(dir string) confine.Homes {
+	return confine.Homes{Own: []string{dir}, Secrets: confine.SecretsOf([]string{dir}, func(string) string { return "" })}
+}
+
 // TestRefused: no flag can show what is hidden, and no agent works in a home directory or in /.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -76,7 +81,7 @@ func TestRefused(t *testing.T) {
 		"read the state":         func(r *confine.Request) { r.Read = []string{state} },
 		"write everything":       func(r *confine.Request) { r.Write = []string{"/"} },
 	} {
-		r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: work, Private: []string{state}, Homes: confine.Homes{Own: []string{home}}}
+		r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: work, Private: []string{state}, Homes: homeAt(home)}
 		if _, err := confine.New(r, full()); err != nil {
 			t.Fatal(err)
 		}

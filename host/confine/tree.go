@@ -3,6 +3,7 @@ package confine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,10 +38,9 @@ func newTree(r Request, has Means) *tree {
 		t.Places[i].Target = filepath.Clean(at.Target)
 	}
 	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
-	for _, home := range t.Homes.Own {
-		for _, name := range secrets() {
-			t.hidden = append(t.hidden, canonicalIn(home, name))
-		}
+	places := newResolver(r.Homes.Own...)
+	for _, path := range slices.Concat(r.Homes.Secrets.Paths, matches(r.Homes.Secrets.Patterns)) {
+		t.hidden = append(t.hidden, places.canonical(path))
 	}
 	if r.Level == Strict || len(r.RootOnly) > 0 {
 		t.hidden = append(t.hidden, secretFiles()...)
@@ -175,7 +175,9 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	if !t.has.mediates() {
 		list = t.hideSockets(list, veils)
 	}
+	t.merge(list, veils)
 	for dir, names := range veils {
+		slices.Sort(names) // what is in a hidden directory comes after it
 		list = append(list, layer{kind: veil, path: dir, names: names})
 	}
 	list = t.again(list, veils)
@@ -291,6 +293,26 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	name, _ := relative(path, above)
 	veils[above] = append(veils[above], name)
 	return list
+}
+
+// merge makes one veil of those that lie in each other: the system mounts at most two overlays over each other.
+func (t *tree) merge(list []layer, veils map[string][]string) {
+	dirs := slices.Sorted(maps.Keys(veils))
+	for _, dir := range dirs {
+		for _, above := range dirs {
+			rel, ok := relative(dir, above)
+			_, remains := veils[above]
+			between := func(m mount) bool { return m.point != above && within(m.point, above) && within(dir, m.point) }
+			if !ok || rel == "." || !remains || deepest(list, dir).path != deepest(list, above).path || slices.ContainsFunc(t.mounts, between) {
+				continue
+			}
+			for _, name := range veils[dir] {
+				veils[above] = append(veils[above], join(rel, name))
+			}
+			delete(veils, dir)
+			break
+		}
+	}
 }
 
 // pinned mounts the directories between a writable place and what is hidden in it. A mount cannot be renamed, and after a
