@@ -104,6 +104,9 @@ func (h *sharedHost) start(p *kernel.Program, deadline time.Time) (*host.Process
 // LogName is the file in a process's directory for its program's standard error.
 const LogName = "stderr.log"
 
+// TmpName is the directory in Hosting.Dir that has the temporary files of running programs.
+const TmpName = "tmp"
+
 // command returns the host's command for a program. The log is outside of the working directory, which the program may
 // write.
 func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
@@ -128,14 +131,15 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	if err := os.MkdirAll(own, 0o700); err != nil {
 		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the client must not see the path
 	}
-	switch {
-	case p.Spec.Cwd == nil:
+	if p.Spec.Cwd == nil {
 		c.Dir = host.Canonical(c.Dir)
 		c.Places = []host.Place{{Target: c.Dir, Write: true}}
-	case c.ReadOnly:
-		c.Tmp = filepath.Join(host.Canonical(folder), "tmp")
-		c.Places = []host.Place{{Target: c.Tmp, Write: true}}
 	}
+	tmp := filepath.Join(host.Canonical(h.Dir), TmpName)
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return c, fmt.Errorf("make directory for temporary files: %w", errors.Unwrap(err))
+	}
+	c.Tmp = filepath.Join(tmp, strconv.FormatInt(p.PID, 10))
 	return c, nil
 }
 

@@ -202,7 +202,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			return fmt.Errorf("end what the last kernel left running: %w", err)
 		}
 	}
-	d.programs.Forget(d.agentsDir(), s.Processes.Known)
+	d.sweep(s.Processes.Known)
 	poller, err := poll.New()
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)

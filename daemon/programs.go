@@ -59,6 +59,15 @@ func (d *Daemon) hosting() actors.Hosting {
 // agentsDir returns the directory with a directory for each process that has a program.
 func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "agents") }
 
+// sweep removes what an earlier kernel left of programs: the directories of those that are forgotten, and the temporary files
+// of those that a crash has ended.
+func (d *Daemon) sweep(known func(pid int64) bool) {
+	d.programs.Forget(d.agentsDir(), known)
+	if err := host.RemoveAll(filepath.Join(d.agentsDir(), actors.TmpName)); err != nil {
+		d.log.Warn("temporary files of an earlier kernel's programs could not be removed", "error", err)
+	}
+}
+
 // trusted returns the files that determine which keys are the operator's, and the kernel's configuration.
 func trusted(cfg config.Config) []string {
 	rules, more := policy.Paths(cfg.File)

@@ -105,7 +105,8 @@ type Command struct {
 	// sandbox follows no symbolic link in it; with ReadOnly it forbids writing.
 	Dir      string
 	ReadOnly bool
-	// Tmp is the program's directory for temporary files, absolute; its parent must exist. "" means .tmp in Dir.
+	// Tmp is the program's directory for temporary files, absolute, which the host makes and removes with all that is in it; its
+	// parent must exist. With a mount namespace it is the program's /tmp. "" means .tmp in Dir, which is removed if it is empty.
 	Tmp string
 
 	Channel Channel // "" means stdio, or fd3 with a TTY
@@ -272,17 +273,18 @@ func below(path, dir string) (bool, error) {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../"), nil
 }
 
-func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
-
 // environ returns the program's environment. Of the daemon's it has only PATH and LANG, so that no secret of the operator's
-// shell is passed on. HOME is the working directory, the only place where a confined program may write. proxied is true if
-// the program's network uses the kernel's proxy.
-func (c Command) environ(proxied bool) []string {
+// shell is passed on. HOME is the working directory, the only place where a confined program may write. plan is nil if the
+// program is not confined.
+func (c Command) environ(plan *confine.Plan) []string {
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
 		"HOME": c.Dir, "TMPDIR": c.tmp(),
 	}
-	if proxied {
+	if plan != nil && plan.Tmp != "" {
+		env["TMPDIR"] = plan.Tmp
+	}
+	if plan != nil && plan.Listens() {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 			env[name], env[strings.ToLower(name)] = ProxyURL, ProxyURL
 		}

@@ -129,14 +129,8 @@ func (h *Host) enter(p *Process) error {
 	if h.closed {
 		return ErrClosed
 	}
-	// It is only created, and never written to, so a link of the agent does no harm.
-	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make directory for temporary files: %w", err)
-	}
-	if h.user != nil {
-		if err := os.Lchown(p.command.tmp(), h.user.UID, h.user.GID); err != nil {
-			return fmt.Errorf("give directory for temporary files to user %d: %w", h.user.UID, err)
-		}
+	if err := p.command.shareTmp(h.user); err != nil {
+		return err
 	}
 	for {
 		h.sequence++
@@ -152,10 +146,11 @@ func (h *Host) enter(p *Process) error {
 
 // leave removes a process after its end.
 func (h *Host) leave(p *Process) {
+	_ = p.command.removeTmp() // what is left is removed at the next start
 	h.mu.Lock()
 	delete(h.agents, p.mark)
 	h.tell(p)
-	if !h.works(p.command.Dir) {
+	if p.command.Tmp == "" && !h.works(p.command.Dir) {
 		_ = os.Remove(p.command.tmp()) // fails if it is not empty
 	}
 	h.mu.Unlock()
@@ -251,7 +246,7 @@ var (
 type StartError struct {
 	// Program is the requested argv[0].
 	Program string
-	// Stage is the stage that failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
+	// Stage is the stage that failed: "command", "find", "temporary files", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
 	Stage string
 	// Err wraps one of the classes, or is the system's error.
 	Err error

@@ -26,14 +26,12 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	}
 	e, err := h.openEnds(p.command)
 	if err != nil {
-		p.log.close()
-		return nil, p.failed("fork", class(err))
+		return nil, errors.Join(p.failed("fork", class(err)), p.discard())
 	}
 	p.conn, p.stderr, p.outlet = e.conn, e.log, e.outlet
 	status, hand, err := h.fork(p, e)
 	if err != nil {
-		p.log.close()
-		return nil, errors.Join(p.failed("fork", err), e.closeAll())
+		return nil, errors.Join(p.failed("fork", err), e.closeAll(), p.discard())
 	}
 	// With a copy of the program's ends, the host would not notice that the program closes them.
 	closeErr := e.closeTheirs()
@@ -67,16 +65,25 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	if p.command, err = c.normal(); err != nil {
 		return nil, p.failed("command", err)
 	}
-	if p.program, err = p.command.find(p.command.environ(false)); err != nil {
+	if p.program, err = p.command.find(p.command.environ(nil)); err != nil {
 		return nil, p.failed("find", err)
 	}
-	if p.plan, p.level, err = p.command.confine(h, has, p.program); err != nil {
-		return nil, p.failed("sandbox", err)
+	if err = p.command.renewTmp(h.user); err != nil {
+		return nil, p.failed("temporary files", err)
+	}
+	if p.plan, p.level, err = p.command.confine(h, has, p.program); err != nil { // it may resolve links in what is there now
+		return nil, errors.Join(p.failed("sandbox", err), p.command.removeTmp())
 	}
 	if p.log, err = openLog(p.command.Log); err != nil {
-		return nil, p.failed("log", err)
+		return nil, errors.Join(p.failed("log", err), p.command.removeTmp())
 	}
 	return p, nil
+}
+
+// discard gives up what prepare has opened and made.
+func (p *Process) discard() error {
+	p.log.close()
+	return p.command.removeTmp()
 }
 
 // failed returns a StartError.
@@ -100,7 +107,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	files := append(e.files[:len(e.files):len(e.files)], theirs)
 	o := order{
 		parent: os.Getpid(), status: len(e.files), uid: -1, gid: -1, program: p.program, plan: p.plan,
-		env: p.command.environ(p.plan != nil && p.plan.Listens()), argv: p.command.Argv,
+		env: p.command.environ(p.plan), argv: p.command.Argv,
 		cpu: p.command.Limits.CPUSeconds, memory: p.command.Limits.MemoryBytes, files: p.command.Limits.OpenFiles,
 	}
 	if h.user != nil {

@@ -219,6 +219,7 @@ func TestStartErrors(t *testing.T) {
 		"too many":          {append([]string{"/bin/true"}, slices.Repeat([]string{strings.Repeat("x", 1<<16)}, 200)...), host.ErrTooLong, nil},
 		"PATH of its own":   {[]string{"true"}, host.ErrNotFound, func(c *host.Command) { c.Env = map[string]string{"PATH": "/no/such"} }},
 		"shadowed in PATH":  {[]string{"unset"}, host.ErrNotExecutable, func(c *host.Command) { c.Env = map[string]string{"PATH": dir} }},
+		"no room for tmp":   {[]string{"true"}, nil, func(c *host.Command) { c.Tmp = filepath.Join(dir, "none", "tmp") }},
 		"log cannot be":     {[]string{"true"}, nil, func(c *host.Command) { c.Log.Path = filepath.Join(dir, "folder") }},
 		"log through links": {[]string{"true"}, nil, func(c *host.Command) { c.Log.Path = link(t, dir) }},
 	} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +39,7 @@ func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 		return output{}, cannotStart("its directory cannot be made")
 	}
 	defer func() {
-		if RemoveAll(dir) != nil && err == nil {
+		if host.RemoveAll(dir) != nil && err == nil {
 			err = failed("what it left cannot be removed")
 		}
 	}()
@@ -137,21 +136,6 @@ func said(log string) string {
 		_ = file.Close() // it was only read
 	}
 	return string(t.data)
-}
-
-// RemoveAll removes a directory tree, even if a program has removed the permissions of directories. The processes of the program must
-// have ended.
-func RemoveAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(name, 0o700) // before WalkDir reads it
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // seconds returns a duration in seconds, rounded up.

@@ -156,7 +156,7 @@ type builder struct {
 // open opens the places while the machine's tree is still complete and writable.
 func (b *builder) open() error {
 	for _, l := range b.plan.layers {
-		if l.kind != bindMount {
+		if l.source == "" {
 			continue
 		}
 		fd, err := clone(l.source)
@@ -167,7 +167,7 @@ func (b *builder) open() error {
 			return fmt.Errorf("open %s: %w", l.source, err)
 		}
 		set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
-		if !l.write {
+		if !l.write && l.kind == bindMount {
 			set.Attr_set |= unix.MOUNT_ATTR_RDONLY
 		}
 		if !within(l.path, "/dev") {
@@ -196,6 +196,9 @@ func (b *builder) stage() (err error) {
 func (b *builder) add(n int, l layer) error {
 	switch l.kind {
 	case scratch, empty:
+		if l.source != "" {
+			return attach(b.trees[l.path], l.path)
+		}
 		size, mode := "512m", "1777"
 		if l.kind == empty {
 			size, mode = "1m", "0755"

@@ -52,6 +52,8 @@ type Request struct {
 	AllowGaps bool // start even if Private cannot be hidden
 	Ports     []uint16
 	Upstreams int // number of listeners for upstreams
+	// Tmp is a directory for the program's temporary files; "": none is made. It is the program's /tmp if it can be.
+	Tmp string
 }
 
 // Homes are home directories of the machine.
@@ -65,7 +67,7 @@ type Homes struct {
 type layer struct {
 	kind   kind
 	path   string
-	source string // of a place
+	source string // of a place, and of a scratch directory on disk
 	write  bool   // of a place
 	// optional omits the place if it cannot be mounted, since it was not requested.
 	optional bool
@@ -99,6 +101,7 @@ type Plan struct {
 	Ports     []uint16
 	Upstreams int
 	Sockets   string // directory whose Unix sockets Landlock allows
+	Tmp       string // the program's name of Request.Tmp
 	layers    []layer
 	hand      []int // descriptors for HandOver
 }
@@ -121,7 +124,15 @@ func New(r Request, has Means) (*Plan, error) {
 	if r.Share.Target != "" && !has.Mounts {
 		r.Places = append(slices.Clip(r.Places), Place{Source: r.Share.Source, Target: r.Share.Target})
 	}
+	if p.Tmp = r.Tmp; r.Tmp != "" {
+		if has.Mounts && isDir("/tmp") && !slices.Contains(slices.Concat(r.Read, r.Write, []string{r.Dir}), "/tmp") {
+			p.Tmp = "/tmp"
+		} else {
+			r.Places = append(slices.Clip(r.Places), Place{Target: r.Tmp, Write: true})
+		}
+	}
 	t := newTree(r, has)
+	t.overTmp = p.Tmp == "/tmp"
 	if err := t.judge(); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ type tree struct {
 	dirs   []string // those of closed that only user 0 may read
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
+	// overTmp says that /tmp is Request.Tmp.
+	overTmp bool
 }
 
 func newTree(r Request, has Means) *tree {
@@ -158,6 +160,8 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	list := t.given()
 	for _, path := range t.closed {
 		switch {
+		case path == "/tmp" && t.overTmp:
+			list = append(list, layer{kind: scratch, path: path, source: t.Tmp})
 		case path == "/dev/shm" || path == "/tmp" || path == "/var/tmp":
 			if isDir(path) {
 				list = append(list, layer{kind: scratch, path: path})

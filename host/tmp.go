@@ -1,0 +1,85 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// tmp returns the program's directory for temporary files, as the host sees it.
+func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
+
+// renewTmp makes an empty directory of the program's own. The system makes mount points in it, so it must have nothing of an
+// earlier program, such as a link to another place.
+func (c Command) renewTmp(user *User) error {
+	if c.Tmp == "" {
+		return nil
+	}
+	err := c.removeTmp()
+	if err == nil {
+		err = os.Mkdir(c.Tmp, 0o700)
+	}
+	if err == nil {
+		err = os.Chmod(c.Tmp, 0o777|fs.ModeSticky) // as /tmp; others do not reach it, since its parent is private
+	}
+	if err != nil {
+		return withoutPath(err)
+	}
+	return giveTmp(c.Tmp, user)
+}
+
+// removeTmp removes the program's own directory. Its processes must have ended.
+func (c Command) removeTmp() error {
+	if c.Tmp == "" {
+		return nil
+	}
+	return RemoveAll(c.Tmp)
+}
+
+// shareTmp makes the directory in the working directory, which other programs there may have made before. It is only
+// created, and never written to, so a link of the agent does no harm.
+func (c Command) shareTmp(user *User) error {
+	if c.Tmp != "" {
+		return nil
+	}
+	if err := os.Mkdir(c.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make directory for temporary files: %w", err)
+	}
+	return giveTmp(c.tmp(), user)
+}
+
+func giveTmp(dir string, user *User) error {
+	if user == nil {
+		return nil
+	}
+	if err := os.Lchown(dir, user.UID, user.GID); err != nil {
+		return fmt.Errorf("give directory for temporary files to user %d: %w", user.UID, err)
+	}
+	return nil
+}
+
+// withoutPath returns an error without the path in it, which no client may see.
+func withoutPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// RemoveAll removes a directory tree, even if a program has removed the permissions of directories. The processes of the
+// program must have ended.
+func RemoveAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			_ = os.Chmod(name, 0o700) // before WalkDir reads it
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
