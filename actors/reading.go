@@ -57,7 +57,7 @@ func (d *domain) haveRead(ctx actor.Context, r *reading) {
 		d.fail(call, errNoState())
 	case r.err != nil:
 		d.fail(call, r.err)
-	case waits:
+	case waits && !call.Final:
 		b.sender.park(ctx, d, r.result.Wait)
 		return
 	default:
