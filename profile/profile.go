@@ -43,7 +43,7 @@ type Profile struct {
 	Limits schema.Limits      `key:"limits" flag:"limit" about:"cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number" form:"name=number"`
 	Budget schema.BudgetGrant `key:"budget" flag:"budget,shown,commas" about:"most that it may use in total, such as calls=500,fetches=100,tokens=200000,usd=2,wall_seconds=60" form:"kind=amount"`
 
-	Env     []string `key:"program.env" flag:"env,shown" about:"a variable, as NAME=value, or NAME for its value here" takes:"variables, as NAME=value or NAME" match:"^[^=]"`
+	Env     []string `key:"program.env" flag:"env,shown" about:"a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here" takes:"variables, as NAME=value or NAME" match:"^[^=]"`
 	Dir     string   `key:"program.dir" flag:"dir,path" about:"working directory, where it may write (default: the current one)" takes:"a path"`
 	OwnDir  bool     `key:"program.own_dir" flag:"own-dir" about:"work in a new directory instead"`
 	Home    string   `key:"program.home" flag:"home,shown,path" about:"its HOME (default: its working directory)" takes:"a path"`

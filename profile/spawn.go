@@ -49,10 +49,7 @@ func (p *Profile) Program(h Here) (program schema.Program, err error) {
 				return program, fmt.Errorf("the variable %s is not set here: give it a value with %s=value", name, name)
 			}
 		}
-		if program.Env == nil {
-			program.Env = make(map[string]string)
-		}
-		program.Env[name] = value
+		program.SetVariable(name, value)
 	}
 	program.Sandbox, err = p.sandbox(h)
 	return program, err

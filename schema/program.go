@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strings"
 )
 
 // Program is the part of the data of Syscall.Spawn that describes the program of an agent and how the kernel runs it
@@ -86,6 +87,20 @@ func (s *Sandbox) Network() string {
 		return "open"
 	}
 	return "kernel"
+}
+
+// SetVariable sets a variable of the program's environment: to a value, or to the secret that the kernel opens if the value is
+// the key of a sealed one.
+func (p *Program) SetVariable(name, value string) {
+	to, other := &p.Env, p.Secrets
+	if strings.HasPrefix(value, "vault/") {
+		to, other = &p.Secrets, p.Env
+	}
+	if *to == nil {
+		*to = make(map[string]string)
+	}
+	(*to)[name] = value
+	delete(other, name)
 }
 
 // TakesLong reports whether a program is started, so that the call runs alone on its connection.

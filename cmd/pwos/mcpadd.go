@@ -84,7 +84,6 @@ server's messages are in "pwos logs".`,
 	flags.StringVar(&f.bearer, "bearer", "", "key below vault/ of the bearer token for requests to --url")
 	flags.BoolVar(&f.pin, "pin", false, "pin the executable too")
 	addSettings(flags, &f.line, "env", "limit", "dir", "host", "http-plain", "http-open", "sandbox", "net", "read", "write", "hide", "allow-gaps")
-	flags.Lookup("env").Usage = "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be repeated"
 	flags.Lookup("dir").Usage = "working directory, where it may write (default: its own directory)"
 	return cmd
 }
@@ -100,9 +99,6 @@ func (f *mcpAddFlags) server(name string, command []string) (*mcpServer, error) 
 	if s.program, err = p.Program(here); err != nil {
 		return nil, err
 	}
-	env := s.program.Env
-	s.program.Env = nil
-	s.setEnv(env)
 	if grant := p.Capability(); grant != nil {
 		s.http = grant.HTTP
 	}
@@ -118,20 +114,6 @@ func (f *mcpAddFlags) server(name string, command []string) (*mcpServer, error) 
 		s.program.Cwd = &dir
 	}
 	return s, s.complete(command, f.bearer)
-}
-
-// setEnv sets the variables of a server. The kernel opens those whose value is the key of a secret.
-func (s *mcpServer) setEnv(env map[string]string) {
-	for name, value := range env {
-		to := &s.program.Env
-		if strings.HasPrefix(value, "vault/") {
-			to = &s.program.Secrets
-		}
-		if *to == nil {
-			*to = make(map[string]string)
-		}
-		(*to)[name] = value
-	}
 }
 
 // complete sets the command or the address of a server. Its errors are usage errors.

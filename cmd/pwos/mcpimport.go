@@ -110,6 +110,8 @@ func serverIn(name string, in mcpFileServer) (*mcpServer, error) {
 			return nil, fmt.Errorf("%q has a variable: replace it by its value, or by the key of a secret such as vault/token", text)
 		}
 	}
-	s.setEnv(in.Env)
+	for name, value := range in.Env {
+		s.program.SetVariable(name, value)
+	}
 	return s, s.complete(command, bearer)
 }
