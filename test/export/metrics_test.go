@@ -24,7 +24,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-var update = flag.Bool("update", false, "write the table of metrics into docs/export.md")
+var update = flag.Bool("update", false, "write the list of metrics into docs/export.md")
 
 // exporter serves the metrics of a kernel that the test can restart.
 type exporter struct {
@@ -93,28 +93,28 @@ func want(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// documented compares the table in docs/export.md with the metrics of a scrape that has all of them.
+// documented compares the list in docs/export.md with the metrics of a scrape that has all of them.
 func documented(t *testing.T, scrape string) {
 	t.Helper()
 	const name = "../../docs/export.md"
-	table := "| metric | meaning |\n|---|---|\n"
-	for _, found := range regexp.MustCompile(`(?m)^# HELP (pwos_\w+) (.*)\n# TYPE .*\npwos_\w+(?:\{(\w+)=)?`).FindAllStringSubmatch(scrape, -1) {
+	table := ""
+	for _, found := range regexp.MustCompile(`(?m)^# HELP (pwos_\w+) .*\n# TYPE .*\npwos_\w+(?:\{(\w+)=)?`).FindAllStringSubmatch(scrape, -1) {
 		metric := found[1]
-		if found[3] != "" {
-			metric += "{" + found[3] + "}"
+		if found[2] != "" {
+			metric += "{" + found[2] + "}"
 		}
-		table += fmt.Sprintf("| `%s` | %s |\n", metric, found[2])
+		table += fmt.Sprintf("- `%s`\n", metric)
 	}
 	page := testkit.ReadFile(t, name)
 	block := regexp.MustCompile("(?s)(<!-- generated: go test ./test/export -run TestScrape -update -->\n\n).*?(\n<!-- end -->\n)")
 	want := block.ReplaceAllString(page, "${1}"+table+"${2}")
 	switch {
 	case !block.MatchString(page):
-		t.Fatalf("%s has no table of metrics", name)
+		t.Fatalf("%s has no list of metrics", name)
 	case *update:
 		testkit.Must(t, os.WriteFile(name, []byte(want), 0o644))
 	case page != want:
-		t.Errorf("the table in %s is not that of the metrics: go test ./test/export -run TestScrape -update", name)
+		t.Errorf("the list in %s is not that of the metrics: go test ./test/export -run TestScrape -update", name)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// The bounds of effects that run concurrently: for each process, and in total (docs/http.md).
+// The bounds of effects that run concurrently: for each process, and in total (docs/operations.md).
 const (
 	mostEach = 16
 	mostRun  = 64
