@@ -140,7 +140,7 @@ func TestIngestFailsWhole(t *testing.T) {
 // one is complete. It covers moments between the phases at which TestIngestKilled stops, such as half an entry.
 func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	rounds := testkit.Rounds(8, 40, 40)
+	rounds := testkit.Rounds(8, 16, 40)
 	p := newTree(t, "[journal]\nsnapshot_every = 20\n", map[string]string{
 		"0.md": "---\ntools: [t0]\n---\n" + strings.Repeat("zero ", 50_000), "1.md": "---\ntools: [t1]\n---\none", "t0": "x", "t1": "y",
 	})

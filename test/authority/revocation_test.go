@@ -24,7 +24,7 @@ const (
 // also runs on other goroutines than the revoker's.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
-	rounds := testkit.Rounds(10, 50, 50)
+	rounds := testkit.Rounds(10, 20, 50)
 	s, _ := start(t, &config{pools: map[string]float64{"gpu": 1}, mailbox: 50})
 	op := s.connect(model.Operator)
 	const all = `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}`

@@ -31,7 +31,7 @@ func chapter(t *testing.T, seed uint64) {
 	d := daemonAt(t, p).Start(t)
 	t.Cleanup(func() { d.Kill(t) })
 	writers := spawnWriters(t, p)
-	rounds := testkit.Rounds(6, 20, 20)
+	rounds := testkit.Rounds(6, 10, 20)
 	for round := range rounds {
 		inStart := chance.IntN(4) == 0
 		if !inStart {

@@ -48,7 +48,7 @@ func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 // process: a refusal is delayed only where it takes no one's place. Nor do they fill the journal.
 func TestBadLogins(t *testing.T) {
 	t.Parallel()
-	badLogins := int64(testkit.Rounds(4_000, 10_000, 10_000))
+	badLogins := int64(testkit.Rounds(4_000, 4_000, 10_000))
 	good, file, line := newKey(t)
 	stranger, _, _ := newKey(t)
 	var home string

@@ -8,7 +8,7 @@ import (
 
 // TestBurst makes calls on many connections at once, closes them, and checks that no resources of them are left.
 func TestBurst(t *testing.T) {
-	connections, bursts := 300, testkit.Rounds(3, 5, 5)
+	connections, bursts := 300, testkit.Rounds(3, 3, 5)
 	p := newPlace(t)
 	p.start(t)
 	all := crew(t, p)

@@ -18,7 +18,7 @@ type growth struct {
 // TestGrowth measures how much memory each kind of state keeps. Some of it is kept by design, bounded by what clients choose
 // to keep; everything else must be released.
 func TestGrowth(t *testing.T) {
-	n := testkit.Rounds(600, 5_000, 50_000)
+	n := testkit.Rounds(600, 600, 50_000)
 	p := newPlace(t)
 	stop := p.start(t)
 	crew(t, p)

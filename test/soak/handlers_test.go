@@ -21,7 +21,7 @@ import (
 func TestHandlers(t *testing.T) {
 	beside(t)
 	const code = 8 << 10 // bytes of each, so that there is as much code as there may be
-	n := testkit.Rounds(self.MaxRegistered/20, self.MaxRegistered/10, self.MaxRegistered)
+	n := testkit.Rounds(self.MaxRegistered/20, self.MaxRegistered/20, self.MaxRegistered)
 	p := newPlace(t)
 	d := p.launch(t)
 	empty := d.footprint(t, 0).memory

@@ -17,7 +17,7 @@ import (
 
 // recorded is how many entries TestLookBack's journal has.
 func recorded() int {
-	return testkit.Rounds(4_000, 8_000, 1_000_000)
+	return testkit.Rounds(4_000, 4_000, 1_000_000)
 }
 
 // flow is how many calls have the same correlation.
@@ -161,7 +161,7 @@ const links = 20
 func median(t *testing.T, what string, ask func()) {
 	t.Helper()
 	var took []time.Duration
-	for range testkit.Rounds(1, 3, 9) {
+	for range testkit.Rounds(1, 1, 9) {
 		begun := time.Now()
 		ask()
 		took = append(took, time.Since(begun))

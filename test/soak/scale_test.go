@@ -16,7 +16,7 @@ import (
 
 // many returns how many keys the scale test sets: PWOS_LONG=1 sets a million, and then half a million more.
 func many() int {
-	return testkit.Rounds(5_000, 15_000, 1_000_000)
+	return testkit.Rounds(5_000, 5_000, 1_000_000)
 }
 
 // TestScale sets very many keys and starts the real daemon with them: after an orderly stop, after kill -9, and without the

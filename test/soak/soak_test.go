@@ -14,7 +14,7 @@ import (
 
 // calls returns how many calls a soak makes: PWOS_LONG=1 makes a million of them.
 func calls() int64 {
-	return int64(testkit.Rounds(15_000, 40_000, 1_000_000))
+	return int64(testkit.Rounds(15_000, 15_000, 1_000_000))
 }
 
 // noise is how many bytes two readings of the same state may differ by, since buffers and tables grow at random.
@@ -22,7 +22,7 @@ const noise = 256 << 10
 
 // mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of leastLeak bytes a call would be more.
 // Many calls let tables of names that were used once, such as those of connections, grow as well.
-func mostGrowth(calls int64) int64 { return int64(testkit.Rounds(1, 2, 2))*noise + 8*calls }
+func mostGrowth(calls int64) int64 { return int64(testkit.Rounds(1, 1, 2))*noise + 8*calls }
 
 // leastLeak is how many bytes a call has to leave behind for the test to notice.
 func leastLeak() int { return testkit.Rounds(32, 32, 16) }
