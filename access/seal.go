@@ -95,6 +95,11 @@ func sealable(plaintext, aad []byte) error {
 func (k PublicKey) seal(aead cipher.AEAD, plaintext, aad []byte) string {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never returns an error
+	return k.sealWith(aead, nonce, plaintext, aad)
+}
+
+// sealWith seals with a nonce that no other plaintext has.
+func (k PublicKey) sealWith(aead cipher.AEAD, nonce, plaintext, aad []byte) string {
 	sealed := &Sealed{keyID: k.id(), nonce: nonce, aad: aad, text: aead.Seal(nil, nonce, plaintext, aad)}
 	return sealed.String()
 }

@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"cmp"
 	"context"
+	"strings"
+	"unicode/utf8"
 
 	questions "github.com/promptware-os/pwos/kernel/audit"
 
@@ -53,6 +56,9 @@ func (k *Kernel) read(call *kernel.Call) {
 		request = call.Message.OwnRequest
 	}
 	call.Syscall, call.Input, call.Err = request()
+	if in, ok := call.Input.(*schema.SpawnInput); ok && call.Err == nil {
+		k.sealVariables(call, in)
+	}
 	if in, ok := call.Input.(*schema.CheckInput); ok && call.Err == nil && call.Probe == nil && in.Data != nil {
 		call.Asks = k.asked(call, in)
 	}
@@ -65,6 +71,34 @@ func (k *Kernel) read(call *kernel.Call) {
 				call.Syscall, call.Input, call.Err = call.Message.Provided(in, r)
 			}
 		}
+	}
+}
+
+// maxVariable is the number of characters that a variable may have.
+const maxVariable = 8192
+
+// sealVariables replaces the variables in the data of a Syscall.Spawn by what the journal has of them, whether the call succeeds
+// or fails. Another kernel could not open them.
+func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) {
+	if k.sealVariable == nil || len(in.Env) == 0 || in.Abroad() {
+		return
+	}
+	var failed error
+	for name, value := range in.Env {
+		sealed, err := "", error(nil)
+		switch {
+		case strings.ContainsRune(value, 0):
+			sealed = "\x00" // it is refused for that
+		case utf8.RuneCountInString(value) > maxVariable:
+			err = kernel.Invalid("env", "has a variable %s of more than %d characters", name, maxVariable)
+		default:
+			sealed, err = k.sealVariable(name, value)
+		}
+		in.Env[name], failed = sealed, cmp.Or(failed, err)
+	}
+	data, err := schema.Marshal(in)
+	if call.Message.Data = data; cmp.Or(failed, err) != nil {
+		call.Err = fault.Of(cmp.Or(failed, err))
 	}
 }
 

@@ -97,9 +97,9 @@ func homes(state string, write []string) (places []host.Place) {
 // secretTime bounds the time to open a program's secrets.
 const secretTime = 10 * time.Second
 
-// reveal puts the opened secrets of a program into its environment.
-func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
-	if len(secrets) == 0 {
+// reveal puts the opened variables and secrets of a program into its environment.
+func (d *Daemon) reveal(c *host.Command, secrets map[string]string) (err error) {
+	if len(secrets)+len(c.Env) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
@@ -107,6 +107,11 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	c.Env = maps.Clone(c.Env)
 	if c.Env == nil {
 		c.Env = make(map[string]string)
+	}
+	for name, value := range c.Env {
+		if c.Env[name], err = d.variables.Open(name, value); err != nil {
+			return err
+		}
 	}
 	for name, key := range secrets {
 		secret, err := d.networks.Vault.Open(ctx, key)

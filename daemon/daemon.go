@@ -82,6 +82,7 @@ type Daemon struct {
 	once       bool        // serves one call, without sockets
 	blobs      *blob.Directory
 	networks   *network.Networks
+	variables  *access.Variables
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policy.Loader
@@ -210,6 +211,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 	unsettled := cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}} // before the kernel owns the state
 	out := abroad.Outgoing{Node: d.cluster}
 	last := cmp.Or(s.Self.Booted(), new(schema.BootedInput))
+	if d.variables, err = access.NewVariables(ctx, s.HostKey); err != nil {
+		return fmt.Errorf("use host key: %w", err)
+	}
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -219,7 +223,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds,
+		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds, SealVariable: d.variables.Seal,
 		Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Code: d.runsCode(),
 		Poller: poller, Log: d.log, Blobs: d.blobs, Warnings: d.warnings, Instance: last.Instance, Epochs: last.Epochs,
 	})
@@ -282,14 +286,6 @@ func (d *Daemon) warnings() (all []string) {
 		all = append(all, "trusted keys: "+warning)
 	}
 	return all
-}
-
-// syncEvery returns how long an answered command may be missing on disk; 0: never.
-func syncEvery(j config.Journal) time.Duration {
-	if j.Sync == config.Interval {
-		return time.Duration(j.SyncInterval)
-	}
-	return 0
 }
 
 // Run serves until ctx ends, the kernel is told to end or fails, no connection was open for the idle timeout, or a listener

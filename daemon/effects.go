@@ -107,3 +107,11 @@ func prices(given map[string][]float64) egress.Prices {
 	}
 	return p
 }
+
+// syncEvery returns how long an answered command may be missing on disk; 0: never.
+func syncEvery(j config.Journal) time.Duration {
+	if j.Sync == config.Interval {
+		return time.Duration(j.SyncInterval)
+	}
+	return 0
+}

@@ -38,7 +38,7 @@ Ctrl-C goes to the program. With -d, run prints the PID and leaves the agent run
 PROGRAM is looked for in the PATH of this shell, and works in the current directory, the only
 place where the sandbox lets it write. If the kernel's own files are below that, it works in a
 new directory instead. It does not see this shell's variables: name those that it needs with
---env. The journal keeps them; --env NAME=vault/KEY opens a secret instead, which it does not.
+--env. The journal has their values sealed; --env NAME=vault/KEY opens a secret at each start.
 HOME is its working directory, or --home.
 
 Claude Code and Codex are recognized by their names, claude and codex. They get a permanent
