@@ -37,7 +37,7 @@ var entries = map[ID]Entry{
 	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel refused the login, or the client distrusts the kernel.", Fix: "pwos auth status shows the keys and the kernel."},
 	AuthHost:        {Kind: Unauthenticated, Meaning: "The kernel did not prove its host key.", Fix: "See that client and kernel name the same socket."},
 	AuthHostChanged: {Kind: Unauthenticated, Meaning: "The kernel has another host key than before.", Fix: "If you know why: pwos auth trust."},
-	AuthDowngraded:  {Kind: Unauthenticated, Meaning: "The kernel asks for no key, as it did before.", Fix: "If you know why: pwos auth trust --forget."},
+	AuthDowngraded:  {Kind: Unauthenticated, Meaning: "The kernel asks for no key, unlike before.", Fix: "If you know why: pwos auth trust --forget."},
 	AuthNoIdentity:  {Kind: InvalidInput, Meaning: "There is no key to sign with.", Fix: "Make one with ssh-keygen, add it with ssh-add, or name it with --identity."},
 	AuthKeyFile:     {Kind: InvalidInput, Meaning: "The key file cannot be used.", Fix: "Name another with --identity, or add it to the ssh-agent."},
 	AuthAgentSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked, or name a key file."},
