@@ -38,12 +38,12 @@ Ctrl-C goes to the program. With -d, run prints the PID and leaves the agent run
 PROGRAM is looked for in the PATH of this shell, and works in the current directory, the only
 place where the sandbox lets it write. If the kernel's own files are below that, it works in a
 new directory instead. It does not see this shell's variables: name those that it needs with
---env. The journal has their values sealed; --env NAME=vault/KEY opens a secret at each start.
-HOME is its working directory, or --home.
+--env. The journal has their values sealed; --env NAME=vault/KEY opens a secret at each start. PATH,
+the locale, the terminal, the editor and CA certificates are those of this shell. HOME is a permanent
+home of its name, which no agent of another name sees ("pwos home"), or --home.
 
-Claude Code and Codex are recognized by their names, claude and codex. They get a permanent
-home, hidden from all other agents (one for each --name), or the one of --home. Their tools ask
-the kernel first, the syscalls are added to their tools, and their own sandbox is off. With
+Claude Code and Codex are recognized by their names, claude and codex. Their tools ask the
+kernel first, the syscalls are added to their tools, and their own sandbox is off. With
 --allow Upstream:anthropic or Upstream:openai the kernel holds the key. See docs/doors.md.
 
 --profile names settings: reader may read its directory and nothing more, worker may also write
@@ -85,12 +85,15 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
-			if err := a.setUp(&f, job); err != nil {
+			if err := a.setUp(cmd.Context(), job); err != nil {
 				return err
 			}
 			if job.moved != nil {
 				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))
+			}
+			for _, name := range job.unpassed {
+				a.Say("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
 			}
 			return a.run(cmd.Context(), job)
 		},

@@ -31,9 +31,11 @@ type job struct {
 	unnamed     bool         // the name is the program's, with a number added if that is taken
 	moved       *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
 
-	kept    []string // flags that a learned command line repeats
-	unboxed []string // the same without those of the sandbox, which a learned profile has
-	args    []string // the program and its arguments as typed
+	kept     []string // flags that a learned command line repeats
+	unboxed  []string // the same without those of the sandbox, which a learned profile has
+	args     []string // the program and its arguments as typed
+	unpassed []string // variables of the caller that the kernel would not accept
+	home     string   // the directory that the settings name as its home; "": the one that its name has
 }
 
 // job returns the job that the settings and the command line describe. Its errors are usage errors.
@@ -50,9 +52,10 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		return nil, err
 	}
 	program := &j.input.Program
-	if err := f.surroundings(p, here, program); err != nil {
+	if j.home, err = namedHome(p, here); err != nil {
 		return nil, err
 	}
+	j.unpassed = pass(program, os.Environ())
 	if s := program.Sandbox; s != nil {
 		as := *s
 		j.sandbox = &as
@@ -96,33 +99,6 @@ func hereIn(p *profile.Profile) (here profile.Here, err error) {
 	}
 	here.Dir, err = here.Path(p.Dir)
 	return here, err
-}
-
-// surroundings sets HOME from the settings, and TERM with --tty.
-func (f *runFlags) surroundings(p *profile.Profile, here profile.Here, program *schema.Program) error {
-	env := program.Env
-	if env == nil {
-		env = make(map[string]string)
-	}
-	if p.Home != "" {
-		home, err := here.Path(p.Home)
-		if err != nil {
-			return err
-		}
-		if info, err := os.Stat(home); err != nil {
-			return fmt.Errorf("find home directory: %w", err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("--home %s is not a directory", home)
-		}
-		env["HOME"] = home
-	}
-	if _, given := env["TERM"]; f.tty && !given {
-		env["TERM"] = os.Getenv("TERM")
-	}
-	if len(env) > 0 {
-		program.Env = env
-	}
-	return nil
 }
 
 // contradiction returns an error if settings and flags exclude each other.

@@ -55,13 +55,15 @@ var entries = map[ID]Entry{
 	ExportUndelivered: {Kind: Timeout, Meaning: "The receiver does not answer.", Fix: "Start it, or correct the address; the export continues where it stopped."},
 
 	// The places of a kernel, its state and its start.
-	PlaceUnsafe:       {Kind: Conflict, Meaning: "Others could change a file or directory of the kernel's, or it is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
-	PlaceOccupied:     {Kind: Conflict, Meaning: "Something else is at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
-	PlaceServed:       {Kind: Conflict, Meaning: "Another kernel serves the socket.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
-	PlaceLocked:       {Kind: Conflict, Meaning: "Another kernel holds the runtime directory.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
-	PlacePathTooLong:  {Kind: InvalidInput, Meaning: "The socket's path exceeds the system's limit.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
-	PlaceInside:       {Kind: InvalidInput, Meaning: "The working directory contains the kernel's files.", Fix: "Name another with --dir, or use --own-dir."},
-	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message names the place."},
+	PlaceUnsafe:      {Kind: Conflict, Meaning: "Others could change a file or directory of the kernel's, or it is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
+	PlaceOccupied:    {Kind: Conflict, Meaning: "Something else is at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
+	PlaceServed:      {Kind: Conflict, Meaning: "Another kernel serves the socket.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlaceLocked:      {Kind: Conflict, Meaning: "Another kernel holds the runtime directory.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlacePathTooLong: {Kind: InvalidInput, Meaning: "The socket's path exceeds the system's limit.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
+	PlaceInside:      {Kind: InvalidInput, Meaning: "The working directory contains the kernel's files.", Fix: "Name another with --dir, or use --own-dir."},
+	PlaceNotThere:    {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message names the place."},
+
+	HomeInUse:         {Kind: Conflict, Meaning: "An agent that runs uses the home.", Fix: "End it with \"pwos kill\"."},
 	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Correct the setting at the line that the message names."},
 	StateDamaged:      {Kind: Internal, Meaning: "The journal is damaged or was altered.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
 	StateForm:         {Kind: Conflict, Meaning: "This version cannot read the archive's state.", Fix: "Start the version that wrote it, or bring the archived segments back."},

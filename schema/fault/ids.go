@@ -77,6 +77,7 @@ const (
 	PlacePathTooLong  ID = "place.path_too_long"
 	PlaceInside       ID = "place.kernel_inside"
 	PlaceNotThere     ID = "place.not_there"
+	HomeInUse         ID = "home.in_use"
 	ConfigInvalid     ID = "config.invalid"
 	StateDamaged      ID = "state.damaged"
 	StateCopied       ID = "state.copied"

@@ -22,7 +22,7 @@ func runAtTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd := exec.Command(program("pwos"), rest...)
 	// The script may have changed its environment; only its changes are passed on.
-	cmd.Env = append(placeOf(ts).env(), "NO_COLOR="+ts.Getenv("NO_COLOR"), "TERM="+ts.Getenv("TERM"))
+	cmd.Env = append(placeOf(ts).env(), "NO_COLOR="+ts.Getenv("NO_COLOR"), "TERM="+ts.Getenv("TERM"), "PATH="+ts.Getenv("PATH"))
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, ts.Stderr()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C and the like must not reach the test

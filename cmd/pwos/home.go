@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newHome(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "home",
+		Short: "the homes of agents: list, remove, or put files into them",
+		Long: `An agent of "pwos run" has a permanent home of its name: what its programs keep in HOME, such
+as caches, histories and logins. Agents of another name do not see it. What programs read by
+themselves at a start (start files of shells, configurations of git, editors and hosts) is
+renewed for each agent, with the user's name of git and with what was imported.`,
+		Example: `  pwos home ls
+  pwos home import claude .vimrc .claude/settings.json
+  pwos home rm claude`,
+		Args: cli.SubVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listHomes() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "ls", Short: "list the homes of agents", Example: "  pwos home ls", Args: cli.Arguments(cobra.NoArgs),
+		Long: `ls lists the names that have a home, and where that is.`,
+		RunE: func(*cobra.Command, []string) error { return a.listHomes() },
+	}, &cobra.Command{
+		Use: "rm NAME...", Short: "remove homes of agents", Example: "  pwos home rm claude", Args: cli.Arguments(cobra.MinimumNArgs(1)),
+		Long: `rm removes the home of a name, with what was imported into it. It refuses one that an agent
+uses that runs.
+
+Exit status: 4 there is no such home, 8 an agent that runs uses it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range args {
+				if err := a.removeHome(cmd.Context(), name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, &cobra.Command{
+		Use: "import NAME FILE...", Short: "put files of your home into that of an agent", Args: cli.Arguments(cobra.MinimumNArgs(2)),
+		Example: "  pwos home import claude .vimrc .claude/settings.json",
+		Long: `import copies regular files of your home into the home of a name, under the same names. One
+that is renewed at each start is kept, and put there at each start; another is copied once.`,
+		RunE: func(_ *cobra.Command, args []string) error { return importHome(args[0], args[1:]) },
+	})
+	return cmd
+}
+
+func (a *app) listHomes() error {
+	homes, err := agentHomes()
+	if err != nil {
+		return err
+	}
+	names, err := homes.List()
+	if err != nil {
+		return err
+	}
+	list := a.Listing("name", "directory")
+	for _, name := range names {
+		at := homes.Path(name)
+		if err := list.Add(view.Object(nil).Text("name", name).Text("directory", at).Close(), view.Escaped(name), view.Escaped(at)); err != nil {
+			return err
+		}
+	}
+	return list.End()
+}
+
+// removeHome removes the home of a name, unless an agent with that name, or with a number added to it, runs.
+func (a *app) removeHome(ctx context.Context, name string) error {
+	homes, err := agentHomes()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.Bound(ctx, cli.UsualTimeout)
+	defer cancel()
+	c, err := a.DialRunning(ctx)
+	switch {
+	case err == nil:
+		err = errors.Join(unused(ctx, c, name), c.Close())
+	case errors.Is(err, fault.DaemonNotRunning):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	err = homes.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.PlaceNotThere.New("no agent named %s has a home", view.Escaped(name)).WithFix(`"pwos home ls" lists those there are`)
+	}
+	return err
+}
+
+func unused(ctx context.Context, c *client.Client, name string) error {
+	processes, err := cli.ListProcesses(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	number := regexp.MustCompile(`^-[0-9]+$`)
+	for i := range processes {
+		rest, same := strings.CutPrefix(processes[i].AgentID, name)
+		if same && (rest == "" || number.MatchString(rest)) && processes[i].State != view.Terminated {
+			return fault.HomeInUse.New("pid %d has the home of %s, and runs", processes[i].PID, view.Escaped(name))
+		}
+	}
+	return nil
+}
+
+func importHome(name string, files []string) (err error) {
+	own, err := os.UserHomeDir()
+	if err != nil {
+		return fmt.Errorf("find your home: %w", err)
+	}
+	homes, err := agentHomes()
+	if err != nil {
+		return err
+	}
+	home, err := homes.Open(schema.AgentName(name))
+	if err != nil {
+		return err
+	}
+	defer cli.CloseInto(&err, home)
+	for _, file := range files {
+		from := file
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(own, file)
+		}
+		to, err := filepath.Rel(own, from)
+		if err != nil || to == "." || !filepath.IsLocal(to) {
+			return fmt.Errorf("%s is not in your home, %s", file, own)
+		}
+		if info, err := os.Stat(from); err != nil {
+			return fmt.Errorf("import: %w", err)
+		} else if !info.Mode().IsRegular() {
+			return fmt.Errorf("import: %s is no regular file", from)
+		}
+		if err := home.Import(from, filepath.ToSlash(to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

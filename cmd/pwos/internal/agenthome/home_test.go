@@ -1,0 +1,197 @@
+package agenthome_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/agenthome"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// TestNames: each name has a home of its own, directly in the store, and List shows the name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	store := agenthome.Store(filepath.Join(t.TempDir(), "homes"))
+	long := strings.Repeat("é", 200)
+	names := []string{"claude", "planner/writer", "planner%2Fwriter", "..", ".", ".hidden", "%2E.", "%seeds", "%", long, long + "x"}
+	paths := make(map[string]string)
+	for _, name := range names {
+		home, err := store.Open(name)
+		testkit.Must(t, err)
+		testkit.Must(t, home.Close())
+		if other, taken := paths[home.Path]; taken || filepath.Dir(home.Path) != string(store) || home.Path != store.Path(name) {
+			t.Errorf("%q is %s, as is %q", name, home.Path, other)
+		}
+		paths[home.Path] = name
+	}
+	listed, err := store.List()
+	testkit.Must(t, err)
+	if len(listed) != len(names) {
+		t.Errorf("got %q", listed)
+	}
+	for _, name := range names[:len(names)-2] {
+		if !slices.Contains(listed, name) {
+			t.Errorf("%q is not listed: %q", name, listed)
+		}
+	}
+	for _, name := range listed { // also as a name that was too long is listed
+		testkit.Must(t, store.Remove(name))
+	}
+	if left, err := store.List(); err != nil || len(left) > 0 {
+		t.Errorf("left %q, %v", left, err)
+	}
+	for _, name := range []string{"none", "..", "a/b", "%seeds"} {
+		if err := store.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("remove %q: %v", name, err)
+		}
+	}
+}
+
+// TestRenew: whatever an agent has left in its home, what programs read at a start is renewed, and nothing outside is
+// touched.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	const git = "[user]\n"
+	for name, leave := range map[string]func(t *testing.T, home, outside string) error{
+		"nothing": func(*testing.T, string, string) error { return nil },
+		"files": func(t *testing.T, home, _ string) error {
+			for _, file := range []string{".bashrc", ".gitconfig", ".config/git/config", ".config/fish/conf.d/x.fish", "tools/ls", ".local/lib/python3.12/site-packages/x.pth"} {
+				testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(home, file)), 0o700))
+				testkit.Must(t, os.WriteFile(filepath.Join(home, file), []byte("evil"), 0o700))
+			}
+			return nil
+		},
+		"a link for a file": func(_ *testing.T, home, outside string) error { return os.Symlink(outside+"/file", home+"/.gitconfig") },
+		"a link for a directory": func(t *testing.T, home, outside string) error {
+			return errors.Join(os.Symlink(outside, home+"/.config"), os.Symlink(outside, home+"/.host"), os.Symlink(outside, home+"/.local"))
+		},
+		"a hard link": func(_ *testing.T, home, outside string) error { return os.Link(outside+"/file", home+"/.gitconfig") },
+		"a FIFO":      func(_ *testing.T, home, _ string) error { return syscall.Mkfifo(home+"/.gitconfig", 0o600) },
+		"directories for files": func(_ *testing.T, home, _ string) error {
+			return errors.Join(os.MkdirAll(home+"/.gitconfig/x", 0o700), os.MkdirAll(home+"/.host/settings/x", 0o700))
+		},
+		"a file for a directory": func(_ *testing.T, home, _ string) error { return os.WriteFile(home+"/.host", nil, 0o600) },
+		"no rights": func(_ *testing.T, home, _ string) error {
+			return errors.Join(
+				os.MkdirAll(home+"/.config/git/x", 0o700), os.WriteFile(home+"/.config/git/x/y", nil, 0o600), os.Chmod(home+"/.config/git/x", 0), os.Chmod(home+"/.config", 0),
+				os.WriteFile(home+"/.gitconfig", []byte("evil"), 0o600), os.Chmod(home+"/.gitconfig", 0o400),
+			)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			outside := filepath.Join(dir, "outside")
+			for _, file := range []string{"file", "git/config", "settings", "fish/config.fish"} {
+				testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, file)), 0o700))
+				testkit.Must(t, os.WriteFile(filepath.Join(outside, file), []byte("kept"), 0o600))
+			}
+			home, err := agenthome.Store(filepath.Join(dir, "homes")).Open("a")
+			testkit.Must(t, err)
+			defer home.Close()
+			testkit.Must(t, os.WriteFile(filepath.Join(home.Path, "cache"), []byte("mine"), 0o600))
+			testkit.Must(t, leave(t, home.Path, outside))
+			testkit.Must(t, home.Renew(map[string]string{".gitconfig": git, ".host/settings": "{}"}, "/usr/bin:"+filepath.Join(home.Path, "tools")))
+			for file, want := range map[string]string{"homes/a/.gitconfig": git, "homes/a/.host/settings": "{}", "homes/a/cache": "mine", "outside/file": "kept", "outside/git/config": "kept", "outside/settings": "kept"} {
+				if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != want {
+					t.Errorf("%s is %q, %v", file, text, err)
+				}
+			}
+			for _, file := range []string{".bashrc", ".config/git", ".config/fish", "tools", ".local/lib/python3.12/site-packages/x.pth"} {
+				if _, err := os.Stat(filepath.Join(home.Path, file)); !os.IsNotExist(err) {
+					t.Errorf("%s is left: %v", file, err)
+				}
+			}
+		})
+	}
+}
+
+// TestMounted: a file that an agent with the same home may have mounted is not replaced by another.
+func TestMounted(t *testing.T) {
+	t.Parallel()
+	home, err := agenthome.Store(t.TempDir()).Open("a")
+	testkit.Must(t, err)
+	defer home.Close()
+	at := filepath.Join(home.Path, ".gitconfig")
+	var before os.FileInfo
+	for _, text := range []string{"one", "one", "two"} {
+		testkit.Must(t, home.Renew(map[string]string{".gitconfig": text}, ""))
+		info, err := os.Stat(at)
+		testkit.Must(t, err)
+		if before != nil && !os.SameFile(before, info) {
+			t.Errorf("%q is another file", text)
+		}
+		before = info
+	}
+	if text, err := os.ReadFile(at); err != nil || string(text) != "two" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// TestImport: an imported start file is there at each start, whatever the agent does; another is copied once.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home, err := agenthome.Store(filepath.Join(dir, "homes")).Open("a")
+	testkit.Must(t, err)
+	defer home.Close()
+	from := filepath.Join(dir, "from")
+	testkit.Must(t, os.WriteFile(from, []byte("mine"), 0o600))
+	for _, name := range []string{".vimrc", ".config/fish/config.fish", "notes/x"} {
+		testkit.Must(t, home.Import(from, name))
+	}
+	for range 2 {
+		testkit.Must(t, home.Renew(nil, ""))
+		for _, name := range []string{".vimrc", ".config/fish/config.fish", "notes/x"} {
+			at := filepath.Join(home.Path, name)
+			want := "mine"
+			if text, err := os.ReadFile(at); err != nil || string(text) != want {
+				t.Errorf("%s is %q, %v", name, text, err)
+			}
+			if name != "notes/x" {
+				testkit.Must(t, os.WriteFile(at, []byte("evil"), 0o600))
+			}
+		}
+	}
+	if err := home.Import(dir, "x"); err == nil {
+		t.Error("a directory was imported")
+	}
+}
+
+// TestUsersHome: a directory that the user has named gets what is missing, and keeps the rest.
+func TestUsersHome(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, ".bashrc"), []byte("mine"), 0o600))
+	home, err := agenthome.At(dir)
+	testkit.Must(t, err)
+	defer home.Close()
+	testkit.Must(t, home.Renew(map[string]string{".bashrc": "x", ".host/settings": "{}"}, ""))
+	for name, want := range map[string]string{".bashrc": "mine", ".host/settings": "{}"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
+			t.Errorf("%s is %q, %v", name, text, err)
+		}
+	}
+}
+
+// TestNoHome: what is no directory is no home.
+func TestNoHome(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(store, "file"), nil, 0o600))
+	testkit.Must(t, os.Symlink(t.TempDir(), filepath.Join(store, "link")))
+	for _, name := range []string{"file", "link"} {
+		if _, err := agenthome.Store(store).Open(name); err == nil || !strings.Contains(err.Error(), "is no directory: remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := agenthome.Store(filepath.Join(store, "file")).Open("a"); err == nil {
+		t.Error("a home in a file")
+	}
+}

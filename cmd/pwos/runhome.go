@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/agenthome"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/profile"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// passed reports whether a program gets a variable of the caller: how it shows text, where it finds programs, and whom it trusts. None
+// of them is a secret.
+func passed(name string) bool {
+	if strings.HasPrefix(name, "LC_") {
+		return true
+	}
+	switch name {
+	case "PATH", "TZ", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "EDITOR", "VISUAL", "PAGER",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "AWS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO":
+		return true
+	}
+	return false
+}
+
+// longestVariable is the most that the kernel accepts, in characters.
+const longestVariable = 8192
+
+// pass adds variables of the caller to those of a program, which override them. It returns those that the kernel would not accept.
+func pass(program *schema.Program, environ []string) (left []string) {
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		_, given := program.Env[name]
+		if _, sealed := program.Secrets[name]; given || sealed || !passed(name) {
+			continue
+		}
+		if len(value) > longestVariable || !utf8.ValidString(value) {
+			left = append(left, name)
+			continue
+		}
+		if program.Env == nil {
+			program.Env = make(map[string]string)
+		}
+		program.Env[name] = value
+	}
+	return left
+}
+
+// namedHome returns the directory that the settings name as the program's home; "" if they name none.
+func namedHome(p *profile.Profile, here profile.Here) (string, error) {
+	if p.Home == "" {
+		return "", nil
+	}
+	home, err := here.Path(p.Home)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(home); err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("--home %s is not a directory", home)
+	}
+	return home, nil
+}
+
+// agentHomes returns the store of the homes of agents.
+func agentHomes() (agenthome.Store, error) {
+	state, err := cli.StateDir()
+	if err == nil {
+		state, err = filepath.Abs(state)
+	}
+	return agenthome.Store(filepath.Join(state, "homes")), err
+}
+
+// giveHome gives the program its home, with these files, and returns where it is.
+func (j *job) giveHome(ctx context.Context, files map[string]string) (path string, err error) {
+	open := agenthome.At
+	at := j.home
+	if at == "" {
+		homes, err := agentHomes()
+		if err != nil {
+			return "", err
+		}
+		open, at = homes.Open, j.input.ChildAgentID // a number that makes it another name is added later
+		if strings.Contains(at, "/") {
+			return "", fmt.Errorf("--name %q must not contain a slash: it separates an agent's name from its child's", at)
+		}
+	}
+	home, err := open(at)
+	if err != nil {
+		return "", err
+	}
+	defer cli.CloseInto(&err, home)
+	want := make(map[string]string)
+	if j.home == "" {
+		want[".gitconfig"] = gitIdentity(ctx)
+	}
+	for name, text := range files {
+		want[name] = text
+	}
+	program := &j.input.Program
+	if err := home.Renew(want, program.Env["PATH"]); err != nil {
+		return "", err
+	}
+	if program.Env == nil {
+		program.Env = make(map[string]string)
+	}
+	program.Env["HOME"] = home.Path
+	if program.Sandbox.Named() == "off" {
+		return home.Path, nil
+	}
+	s := new(schema.Sandbox)
+	if program.Sandbox != nil {
+		*s = *program.Sandbox
+	}
+	s.Write = append(s.Write[:len(s.Write):len(s.Write)], home.Path)
+	program.Sandbox = s
+	return home.Path, nil
+}
+
+// gitIdentity returns a configuration of git with the user's name and address here, and nothing else of theirs.
+func gitIdentity(ctx context.Context) string {
+	var b strings.Builder
+	for _, key := range []string{"name", "email"} {
+		out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--get", "user."+key).Output()
+		if err != nil { // there is no git here, or the user has none
+			continue
+		}
+		value := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, strings.TrimSpace(string(out)))
+		if b.Len() == 0 {
+			b.WriteString("[user]\n")
+		}
+		fmt.Fprintf(&b, "\t%s = \"%s\"\n", key, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value))
+	}
+	return b.String()
+}
