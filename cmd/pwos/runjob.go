@@ -55,7 +55,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 	if j.home, err = namedHome(p, here); err != nil {
 		return nil, err
 	}
-	j.unpassed = pass(program, os.Environ())
+	j.unpassed = pass(program, withToolchains(os.Environ(), here.Home))
 	if s := program.Sandbox; s != nil {
 		as := *s
 		j.sandbox = &as
