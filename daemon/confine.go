@@ -51,6 +51,9 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	d.writable.Store(c.PID, bind.Place{Dir: c.Dir, Roots: roots(c)})
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
+	if c.Stdio != "" {
+		c.Stdio = filepath.Join(places.Dir, c.Stdio)
+	}
 	if _, given := c.Env["PWOS_RUNTIME_DIR"]; !given { // for a client inside, which would look for another kernel
 		env := map[string]string{"PWOS_RUNTIME_DIR": places.Dir}
 		maps.Copy(env, c.Env)

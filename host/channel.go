@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -68,14 +69,19 @@ func (p *pipes) Close() error {
 // ends are the descriptors of a program that is about to start.
 type ends struct {
 	conn   Conn
-	log    *os.File   // read from the program's standard error
-	outlet *outlet    // where the program's caller reads it
-	files  []*os.File // the program's, by number
-	extra  []*os.File // to be closed with them
+	log    *os.File     // read from the program's standard error
+	outlet *outlet      // where the program's caller reads it
+	caller *caller      // whose descriptors the program gets; nil: nobody's
+	copies []copied     // through which the program has files of its caller
+	files  []descriptor // the program's, by number
+	extra  []io.Closer  // to be closed with them
 }
 
-// openEnds opens the descriptors of a command's program.
-func (h *Host) openEnds(c Command) (e *ends, err error) {
+// descriptor is an open file that is passed to a program.
+type descriptor interface{ Fd() uintptr }
+
+// openEnds opens the descriptors of a command's program. With piped, it gets no file of its caller, but copies through pipes.
+func (h *Host) openEnds(ctx context.Context, c Command, piped bool) (e *ends, err error) {
 	e = &ends{}
 	defer func() {
 		if err != nil {
@@ -95,13 +101,11 @@ func (h *Host) openEnds(c Command) (e *ends, err error) {
 			return e, fmt.Errorf("open channel: %w", err)
 		}
 		e.conn, e.extra = conn, append(e.extra, theirs)
-		if c.TTY != "" {
-			tty, err := openTerminal(c.TTY)
-			if err != nil {
-				return e, fmt.Errorf("open terminal: %w", err)
+		if c.Stdio != "" {
+			if err := e.take(ctx, c.Stdio, piped); err != nil {
+				return e, err
 			}
-			e.extra = append(e.extra, tty)
-			e.files = []*os.File{tty, tty, tty, theirs}
+			e.files = append(e.files, theirs)
 			return e, nil // the log ends with logEnd, of which no process has the other end
 		}
 		null, err := os.Open(os.DevNull)
@@ -109,7 +113,7 @@ func (h *Host) openEnds(c Command) (e *ends, err error) {
 			return e, fmt.Errorf("open channel: %w", err)
 		}
 		e.extra = append(e.extra, null)
-		e.files = []*os.File{null, logEnd, logEnd, theirs}
+		e.files = []descriptor{null, logEnd, logEnd, theirs}
 		return e, nil
 	}
 	p := &pipes{}
@@ -123,7 +127,7 @@ func (h *Host) openEnds(c Command) (e *ends, err error) {
 	}
 	p.in, p.closeIn = in, sync.OnceValue(in.Close)
 	e.conn, e.extra = p, append(e.extra, stdin)
-	e.files = []*os.File{stdin, stdout, logEnd}
+	e.files = []descriptor{stdin, stdout, logEnd}
 	return e, nil
 }
 
@@ -136,6 +140,64 @@ func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
 	e.extra = append(e.extra, theirs)
 	return theirs, nil
 }
+
+// take gives the program the descriptors of its caller.
+func (e *ends) take(ctx context.Context, path string, piped bool) error {
+	from, err := openCaller(ctx, path)
+	if err != nil {
+		return err
+	}
+	e.caller = from
+	files := e.caller.files
+	e.caller.files = nil
+	for _, file := range files {
+		e.extra = append(e.extra, file)
+	}
+	for fd, file := range files {
+		var given descriptor = file
+		if piped && file.regular() {
+			if given, err = e.through(file, fd == 0); err != nil {
+				return err
+			}
+		}
+		e.files = append(e.files, given)
+	}
+	return nil
+}
+
+// copied is a file of a caller, and the host's end of the pipe that the program has in its place.
+type copied struct {
+	from, to *os.File
+	output   bool // the program writes
+}
+
+// through opens a pipe that the program gets in place of a file.
+func (e *ends) through(file handed, input bool) (theirs *os.File, err error) {
+	own, err := file.dup()
+	if err != nil {
+		return nil, err
+	}
+	c := copied{from: own, output: !input}
+	if input {
+		theirs, c.to, err = os.Pipe()
+	} else {
+		c.to = own
+		c.from, theirs, err = os.Pipe()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open channel: %w", err), own.Close())
+	}
+	e.copies, e.extra = append(e.copies, c), append(e.extra, theirs)
+	return theirs, nil
+}
+
+// copy copies until the program, or the file, has ended.
+func (c copied) copy() {
+	_, _ = io.Copy(c.to, c.from) // a program sees no error of its caller's disk either, once it has ended
+	_ = c.close()
+}
+
+func (c copied) close() error { return errors.Join(c.from.Close(), c.to.Close()) }
 
 // closeTheirs closes the program's ends in this process, so that only the program has them.
 func (e *ends) closeTheirs() error {
@@ -155,6 +217,12 @@ func (e *ends) closeAll() error {
 	}
 	if e.conn != nil {
 		err = errors.Join(err, e.conn.Close())
+	}
+	for _, c := range e.copies {
+		err = errors.Join(err, c.close())
+	}
+	if e.caller != nil {
+		err = errors.Join(err, e.caller.close())
 	}
 	if e.outlet != nil {
 		e.outlet.deliver() // nothing

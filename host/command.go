@@ -23,7 +23,8 @@ const (
 	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails for a
 	// socket. Standard error goes to the log.
 	ChannelStdio Channel = "stdio"
-	// ChannelFD3 is descriptor 3, one end of a socket pair. Standard input is empty; output and error go to the log.
+	// ChannelFD3 is descriptor 3, one end of a socket pair. Standard input, output and error are those of Command.Stdio;
+	// without it, the input is empty, and output and error go to the log.
 	ChannelFD3 Channel = "fd3"
 )
 
@@ -109,10 +110,13 @@ type Command struct {
 	// parent must exist. With a mount namespace it is the program's /tmp. "" means .tmp in Dir, which is removed if it is empty.
 	Tmp string
 
-	Channel Channel // "" means stdio, or fd3 with a TTY
-	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
-	// means none. It must not be a controlling terminal yet. With it there is no log. Linux only.
-	TTY string
+	Channel Channel // "" means stdio, or fd3 with Stdio
+	// Stdio is the path of a Unix socket, at which a client of the same user or of user 0 listens that hands over its own
+	// standard input, output and error; "" means none. A pseudo-terminal among them becomes the controlling terminal: it must
+	// not be one yet. What goes to them is in no log. The end of the client ends the program. Linux only.
+	Stdio string
+	// Grace is the time between SIGTERM and SIGKILL when that client has gone.
+	Grace time.Duration
 	// Stderr is the path of a FIFO that gets what the program writes to standard error, besides the log; "" means none. The program
 	// waits for its reader.
 	Stderr  string
@@ -161,7 +165,7 @@ const (
 func (c Command) normal() (Command, error) {
 	switch {
 	case c.Channel != "":
-	case c.TTY != "":
+	case c.Stdio != "":
 		c.Channel = ChannelFD3
 	default:
 		c.Channel = ChannelStdio
@@ -208,10 +212,10 @@ func (c Command) wrong() string {
 		return "agent id contains NUL"
 	case c.Channel != ChannelStdio && c.Channel != ChannelFD3:
 		return fmt.Sprintf("channel %q is not one of stdio, fd3", c.Channel)
-	case c.TTY != "" && c.Channel != ChannelFD3:
-		return "with a terminal the channel is fd3"
-	case c.TTY != "" && c.Stderr != "":
-		return "with a terminal, standard error is the terminal"
+	case c.Stdio != "" && c.Channel != ChannelFD3:
+		return "with its caller's standard input and output the channel is fd3"
+	case c.Stdio != "" && c.Stderr != "":
+		return "standard error is its caller's already"
 	case c.Sandbox != SandboxDefault && c.Sandbox != SandboxStrict && c.Sandbox != SandboxOff:
 		return fmt.Sprintf("sandbox %q is not one of default, strict, off", c.Sandbox)
 	case c.Net != NetNone && c.Net != NetKernel && c.Net != NetOpen:

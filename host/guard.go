@@ -66,7 +66,7 @@ func (h *Host) startGuard() (*watched, error) {
 	defer closeFile(word)
 	w, err := h.forks.fork(&forkCall{
 		argv: []string{guardArg, guardArg, strconv.FormatUint(uint64(h.own), 10)},
-		env:  []string{"GOMAXPROCS=1", childVar + "=1"}, dir: "/", files: []*os.File{theirs, said, said},
+		env:  []string{"GOMAXPROCS=1", childVar + "=1"}, dir: "/", files: []descriptor{theirs, said, said},
 	})
 	closeFile(theirs)
 	closeFile(said)

@@ -31,6 +31,8 @@ type Process struct {
 	log     *logger
 	stderr  *os.File // source of the log
 	outlet  *outlet
+	caller  *caller // nil: standard input and output are no client's
+	copies  []copied
 	mark    mark
 	watched *watched
 	started time.Time
@@ -218,12 +220,18 @@ func (p *Process) run(logged <-chan struct{}) {
 	p.EndAt(time.Time{})
 	// No process of the agent is left that could write. Processes of others that have standard error open are not waited for.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(lastWords))
+	for _, c := range p.copies {
+		_ = c.from.SetReadDeadline(time.Now().Add(lastWords)) // fails for a file, of which nobody reads any more
+	}
 	p.outlet.end()
 	<-logged
 	p.exit = exitOf(status, &usage, why, p.command.Limits)
 	p.exit.Ran, p.exit.Left = ran, left
 	p.host.leave(p)
 	close(p.done)
+	if p.caller != nil {
+		_ = p.caller.close() // nothing more is expected of it
+	}
 }
 
 // awaitOthers waits for the other processes for the rest of the grace, after the first one has ended on TERM.

@@ -108,7 +108,7 @@ func (o order) enter() error {
 	}
 	for fd := range o.status {
 		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+		if err := unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO && unnamed(fd) {
 			if err := unix.Fchown(fd, o.uid, o.gid); err != nil { // it may open /dev/stdout again
 				return fmt.Errorf("give channel to user %d: %w", o.uid, err)
 			}
@@ -131,6 +131,12 @@ func (o order) enter() error {
 	}
 	runtime.KeepAlive(groups)
 	return o.tie() // the change of the user has undone it
+}
+
+// unnamed reports whether a pipe is no FIFO with a path, which belongs to who has made it.
+func unnamed(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PIPEFS_MAGIC
 }
 
 // restrict applies the restrictions that need no_new_privs, and waits until the daemon serves what it is handed.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -24,11 +25,11 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.openEnds(p.command)
+	e, err := h.openEnds(ctx, p.command, p.plan != nil && has.ABI < 1) // a program can open /proc/self/fd again, also to write
 	if err != nil {
 		return nil, errors.Join(p.failed("fork", class(err)), p.discard())
 	}
-	p.conn, p.stderr, p.outlet = e.conn, e.log, e.outlet
+	p.conn, p.stderr, p.outlet, p.caller, p.copies = e.conn, e.log, e.outlet, e.caller, e.copies
 	status, hand, err := h.fork(p, e)
 	if err != nil {
 		return nil, errors.Join(p.failed("fork", err), e.closeAll(), p.discard())
@@ -37,7 +38,16 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	closeErr := e.closeTheirs()
 	logged := make(chan struct{})
 	h.workers.Go(func() {
+		var copies sync.WaitGroup
+		for _, c := range e.copies {
+			if c.output {
+				copies.Go(c.copy)
+			} else {
+				h.workers.Go(c.copy)
+			}
+		}
 		p.log.drain(e.log, e.outlet)
+		copies.Wait()
 		closeFile(e.log)
 		close(logged)
 		e.outlet.deliver()
@@ -49,6 +59,9 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		stage, err = "sandbox", served
 	}
 	if err == nil && closeErr == nil {
+		if p.caller != nil {
+			h.workers.Go(func() { p.caller.attend(p) })
+		}
 		return p, nil
 	}
 	p.Kill()
@@ -104,7 +117,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		return nil, nil, class(err)
 	}
 	e.extra = append(e.extra, theirs)
-	files := append(e.files[:len(e.files):len(e.files)], theirs)
+	files := append(e.files[:len(e.files):len(e.files)], descriptor(theirs))
 	o := order{
 		parent: os.Getpid(), status: len(e.files), uid: -1, gid: -1, program: p.program, plan: p.plan,
 		env: p.command.environ(p.plan), argv: p.command.Argv,
@@ -222,7 +235,7 @@ type forkCall struct {
 	argv  []string
 	env   []string
 	dir   string
-	files []*os.File
+	files []descriptor
 	reply chan forkReply
 }
 
@@ -271,7 +284,7 @@ func (c *forkCall) do() (*watched, error) {
 	}
 	attr := &syscall.ProcAttr{Dir: c.dir, Env: c.env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	for _, file := range c.files {
-		// Fd makes an end blocking, as programs expect it. The host does not use these ends.
+		// Fd makes an end of the host's blocking, as programs expect it. The host does not use these ends. Those of a caller are as they were.
 		attr.Files = append(attr.Files, file.Fd())
 	}
 	w := newWatched(attr.Sys)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,7 +35,8 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	ours, path := pair(t)
 	c := shell(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo "open $(ps -o tty= -p $$) $PWOS_FD" >/dev/tty; exit 5`)
-	c.TTY = path
+	theirs := terminal(t, path)
+	c.Stdio = handsOver(t, theirs, theirs, theirs)
 	p := start(t, open(t), c)
 	if exit := wait(t, p); exit.Code != 5 || p.Channel() != host.ChannelFD3 {
 		t.Errorf("%v, channel %s", exit, p.Channel())
@@ -47,31 +47,40 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalRefused: other files than pseudo-terminals are not opened, and the terminal of another session is not taken,
-// not even by user 0.
+// TestTerminalRefused: the terminal of another session is not taken, not even by user 0, nor a second one.
 func TestTerminalRefused(t *testing.T) {
 	t.Parallel()
 	_, taken := pair(t)
-	theirs, err := os.OpenFile(taken, os.O_RDWR|unix.O_NOCTTY, 0)
-	testkit.Must(t, err)
+	theirs := terminal(t, taken)
 	owner := exec.Command("/bin/cat")
 	owner.Stdin = theirs
 	owner.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	testkit.Must(t, owner.Start())
 	t.Cleanup(func() {
-		testkit.Must(t, theirs.Close())
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
 	})
-	link := filepath.Join(t.TempDir(), "link")
-	testkit.Must(t, os.Symlink(taken, link))
+	null := null(t)
+	_, first := pair(t)
+	_, second := pair(t)
 	h := open(t)
-	for path, stage := range map[string]string{taken: "terminal", link: "fork", os.DevNull: "fork", "/dev/ptmx": "fork", "/no/such": "fork"} {
+	for name, files := range map[string][]*os.File{
+		"taken": {theirs, theirs, theirs}, "taken, as error": {null, null, theirs}, "two": {terminal(t, first), null, terminal(t, second)},
+	} {
 		c := shell(t, "exit 0")
-		c.TTY = path
+		c.Stdio = handsOver(t, files...)
 		_, err := h.Start(t.Context(), c)
-		if failed, ok := errors.AsType[*host.StartError](err); !ok || failed.Stage != stage {
-			t.Errorf("%s: %v", path, err)
+		if failed, ok := errors.AsType[*host.StartError](err); !ok || failed.Stage != "terminal" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// terminal opens the program's end of a pseudo-terminal until the test ends.
+func terminal(t *testing.T, path string) *os.File {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, file.Close()) })
+	return file
 }

@@ -48,7 +48,7 @@ type Profile struct {
 	OwnDir  bool     `key:"program.own_dir" flag:"own-dir" about:"work in a new directory instead"`
 	Home    string   `key:"program.home" flag:"home,shown,path" about:"its HOME, where it may write (default: a permanent home of its name)" takes:"a path"`
 	Restart string   `key:"program.restart" flag:"restart" about:"when to restart it (default never)" enum:"never on-failure always"`
-	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default stdio)" enum:"stdio fd3"`
+	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default fd3)" enum:"stdio fd3"`
 	Preset  string   `key:"program.preset" flag:"preset" about:"setup for a known program (default: by its name)" enum:"claude codex none"`
 
 	Snapshot      bool     `key:"snapshot.take" flag:"snapshot" about:"copy its working directory first: \"pwos undo --files PID\" restores it"`

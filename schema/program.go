@@ -19,7 +19,7 @@ type Program struct {
 	Cwd      *string           `json:"cwd,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Working directory, where it may write: an absolute path without symbolic links. Operator only. Default: a private directory."`
 	Snapshot *string           `json:"snapshot,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Id of the copy of cwd that was made before. Operator only."`
 	Restart  *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"When the program is restarted after it ends. Default never."`
-	TTY      *string           `json:"tty,omitzero" keep:"always" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. Operator only. The channel is then descriptor 3, and the program is not restarted."`
+	Stdio    *string           `json:"stdio,omitzero" keep:"always" minlen:"4" maxlen:"32" doc:"Socket in the runtime directory, io-X, at which its caller listens and hands over its own standard input, output and error. Operator only. The channel is then descriptor 3, and the program is not restarted."`
 	Stderr   *string           `json:"stderr,omitzero" keep:"always" minlen:"2" maxlen:"4096" doc:"Path of a FIFO that gets what it writes to standard error, besides its log. The program waits for the reader. Operator only."`
 	Channel  *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Its channel to the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits   *Limits           `json:"limits,omitzero" keep:"always" doc:"Resource limits of the program, at most the spawner's own. Default: no limits."`

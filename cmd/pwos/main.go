@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/daemon"
 )
 
@@ -37,7 +39,12 @@ func start(name string, args []string) int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	root := newRoot(a)
 	root.SetArgs(args)
-	return a.Report(root.ExecuteContext(ctx), ctx.Err() != nil)
+	err := root.ExecuteContext(ctx)
+	status := a.Report(err, ctx.Err() != nil)
+	if ended, ok := errors.AsType[cli.Ended](err); ok && ended.Signal != 0 {
+		dieOf(ended.Signal)
+	}
+	return status
 }
 
 // cutMode removes --mode from args if it precedes the first operand; flags after a verb belong to the verb, or to a

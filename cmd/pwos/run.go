@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
@@ -14,7 +12,8 @@ import (
 type runFlags struct {
 	name, profile string
 	line          profile.Line
-	detach, tty   bool
+	detach        bool
+	tty, noTTY    bool
 	learn         learnFlag
 }
 
@@ -23,17 +22,16 @@ func newRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGS...]",
 		Short: "run a program as an agent",
-		Long: `run makes the kernel start a program as an agent. Its standard input and output are its
-channel to the kernel, one line of JSON a message; its standard error is shown here. It may
-do only what --allow says. --tty runs a program that does not know the kernel: it gets this
-terminal, with job control, and its channel is descriptor 3. Its output reaches the terminal
-unchanged, control sequences included.
+		Long: `run makes the kernel start a program as an agent, which may do only what --allow says. Its
+standard input, output and error are those of run: pipes, files and sockets as they are, a
+terminal as one of its own, which shows what it writes unchanged (--no-tty: none). Its channel
+to the kernel is descriptor 3; --channel stdio is for programs that speak the protocol on
+standard input and output, one line of JSON a message.
 
-In the foreground, run ends with the agent, with its exit status, and prints to stderr how it
-ended; 128+N means that signal N ended it, 127 that it could not be started. Ctrl-C ends the
-agent with all that it started, and run exits with 130 when they have ended; with --tty,
-Ctrl-C goes to the program. With -d, run prints the PID and leaves the agent running: see
-"pwos ps", "pwos logs", "pwos kill".
+In the foreground, run passes signals on, and ends with the agent as that ends: with its exit
+status, or by its signal; 127 means that it could not be started. How it ended is printed to
+stderr at a terminal, or if a call was refused. With -d, run prints the PID and leaves the
+agent running, and what it writes goes to its log: see "pwos ps", "pwos logs", "pwos kill".
 
 PROGRAM is looked for in the PATH of this shell, and works in the current directory, the only
 place where the sandbox lets it write. If the kernel's own files are below that, it works in a
@@ -56,15 +54,15 @@ Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is giv
 grants everything except opening secrets, which needs --allow Crypto.Open and --http-open, and
 then prints the smallest sufficient grant to stdout, as a command line. --learn=NAME writes it
 as a profile, with rules for the keys and hosts that were used.`,
-		Example: `  pwos run -- ./agent.sh
+		Example: `  pwos run -- make test
   pwos run --allow 'Memory.*,Ipc.Receive' --set grant.ttl=5m -- python3 agent.py
   pwos run -d --name pong --set program.restart=on-failure --set limits.memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --snapshot -- ./agent.sh && pwos undo --files 7 --dry-run
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
-  pwos run --tty --profile coder -- claude
-  pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
+  pwos run --profile coder -- claude
+  pwos run --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options, err := a.Options()
@@ -73,9 +71,6 @@ as a profile, with rules for the keys and hosts that were used.`,
 			}
 			if options.RuntimeDir == "" {
 				options.RuntimeDir = client.RuntimeDir()
-			}
-			if f.tty && (!a.StdinTerminal() || !a.StdoutTerminal()) {
-				return cli.Usage(cmd, errors.New("--tty needs a terminal as stdin and stdout"))
 			}
 			p, err := a.profileOf(cmd, &f)
 			if err != nil {
@@ -103,11 +98,12 @@ as a profile, with rules for the keys and hosts that were used.`,
 	addAllSettings(flags, &f.line)
 	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
 	flags.StringVar(&f.profile, "profile", "", "settings by name: reader, worker, coder, or one of profiles/*.toml beside the configuration")
-	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
+	flags.BoolVar(&f.tty, "tty", false, "give it a terminal of its own where this is one (the default)")
+	flags.BoolVar(&f.noTTY, "no-tty", false, "give it none: no input from a terminal, and its output without control characters")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
 	flags.Lookup("learn").NoOptDefVal = "true"
-	for _, name := range []string{"tty", "detach", "learn"} { // described above the flags
+	for _, name := range []string{"tty", "no-tty", "detach", "learn"} { // described above the flags
 		flags.Lookup(name).Hidden = true
 	}
 	for name, complete := range map[string]cobra.CompletionFunc{"profile": completeProfile, "set": completeSetting} {

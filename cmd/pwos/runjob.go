@@ -26,10 +26,12 @@ type job struct {
 	profile *profile.Profile  // the settings that it is made of
 	sandbox *schema.Sandbox   // that of the settings, for a learned profile
 
-	detach, tty bool
-	learn       learnFlag    // with it, the grant of the profile is the one to compare with
-	unnamed     bool         // the name is the program's, with a number added if that is taken
-	moved       *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
+	detach  bool
+	stdio   bool         // the program gets the standard input, output and error of this process
+	noTTY   bool         // but no terminal
+	learn   learnFlag    // with it, the grant of the profile is the one to compare with
+	unnamed bool         // the name is the program's, with a number added if that is taken
+	moved   *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
 
 	kept     []string // flags that a learned command line repeats
 	unboxed  []string // the same without those of the sandbox, which a learned profile has
@@ -43,7 +45,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 	if err := f.contradiction(p); err != nil {
 		return nil, err
 	}
-	j := &job{profile: p, detach: f.detach, learn: f.learn, tty: f.tty, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
+	j := &job{profile: p, detach: f.detach, learn: f.learn, noTTY: f.noTTY, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
 	here, err := hereIn(p)
 	if err != nil {
 		return nil, err
@@ -52,6 +54,11 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		return nil, err
 	}
 	program := &j.input.Program
+	if program.Channel == nil { // standard input and output are the program's own
+		fd3 := "fd3"
+		program.Channel = &fd3
+	}
+	j.stdio = canHandOver && !f.detach && *program.Channel != "stdio" && cmp.Or(p.Restart, "never") == "never"
 	if j.home, err = namedHome(p, here); err != nil {
 		return nil, err
 	}
@@ -114,6 +121,8 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:
 		return fmt.Errorf("the path %s depends on the working directory: leave out --own-dir", p.Placed())
+	case f.tty && f.noTTY:
+		return errors.New("--tty and --no-tty exclude each other: give one of them")
 	case f.tty && f.detach:
 		return errors.New("--tty connects the program to this terminal: leave out -d")
 	case f.tty && p.Channel == "stdio":

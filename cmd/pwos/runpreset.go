@@ -36,10 +36,6 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: import settings into its home with \"pwos home import\", or --preset none", p.own, host))
 	}
 	program := &j.input.Program
-	if j.profile.Channel == "" { // the host uses standard input and output itself
-		fd3 := "fd3"
-		program.Channel = &fd3
-	}
 	home, err := j.giveHome(ctx, p.settings)
 	if err != nil {
 		return err
@@ -62,7 +58,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	maps.Copy(env, program.Env)
 	env["HOME"] = home
 	program.Env = env
-	program.Command = p.started(program.Command, d, j.tty)
+	program.Command = p.started(program.Command, d, j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal())
 	return nil
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/client"
@@ -22,69 +22,13 @@ func ended(d schema.Descriptor) error {
 	case end.Reason == view.NotStarted:
 		return fault.ProcessNotStarted.New("%s", view.Escaped(view.Why(end)))
 	case end.Signal != nil:
-		return cli.ExitStatus(128 + *end.Signal)
+		return cli.Ended{Status: int(128 + *end.Signal), Signal: syscall.Signal(*end.Signal)}
 	case end.Code == nil:
 		return cli.ExitStatus(fault.ExitError)
 	case *end.Code != 0:
-		return cli.ExitStatus(*end.Code)
+		return cli.Ended{Status: int(*end.Code)}
 	}
 	return nil
-}
-
-// tellEnd prints to stderr how a program ended, and how many calls it made (PROTOCOL 9).
-func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
-	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
-	defer cancel()
-	n, err := countCalls(ctx, c, d.PID)
-	if err != nil {
-		return err
-	}
-	a.Say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
-	return nil
-}
-
-// tally has the numbers of a process's calls.
-type tally struct {
-	calls, refused int
-	more           bool // there are calls beyond those counted
-}
-
-// String returns the number of calls as a text.
-func (t tally) String() string {
-	switch {
-	case t.more:
-		return fmt.Sprintf("more than %d calls", t.calls)
-	case t.calls == 1:
-		return "1 call"
-	}
-	return fmt.Sprintf("%d calls", t.calls)
-}
-
-// mostPages bounds the pages of the record that countCalls reads.
-const mostPages = 50
-
-// countCalls counts the calls of a process and the refused ones among them.
-func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
-	pages := 0
-	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
-		for i := range entries {
-			if e := &entries[i]; !view.Internal(e.Type) {
-				t.calls++
-				if view.Refusal(e.Code) {
-					t.refused++
-				}
-			}
-		}
-		pages++
-		if t.more = more && pages == mostPages; t.more {
-			return cli.ErrEnough
-		}
-		return nil
-	})
-	return t, err
 }
 
 // run starts the agent of j. Without --detach, it returns after the agent's end.
@@ -95,6 +39,9 @@ func (a *app) run(ctx context.Context, j *job) error {
 		end, err := a.start(ctx, c, j)
 		if j.detach {
 			return err
+		}
+		if j.stdio { // an interrupt was the program's
+			ctx = context.WithoutCancel(ctx)
 		}
 		pid := end.PID
 		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
@@ -121,15 +68,15 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 			return end, err
 		}
 	}
-	var t *terminal
+	var own *ownStdio
 	var out *agentOutput
 	switch {
-	case j.tty:
-		if t, err = newTerminal(a); err != nil {
+	case j.stdio:
+		if own, err = newOwnStdio(a, c.Places().Dir, j.noTTY); err != nil {
 			return end, err
 		}
-		defer cli.CloseInto(&err, cli.Closer(t.detach))
-		j.input.TTY = &t.name
+		defer cli.CloseInto(&err, cli.Closer(own.close))
+		j.input.Stdio = &own.name
 	case !j.detach:
 		if out, err = newAgentOutput(c.Places().Dir, a.Stderr); err != nil {
 			return end, err
@@ -149,21 +96,37 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	if j.detach {
 		return end, a.announce(ctx, c, pid)
 	}
-	end, err = a.attend(ctx, c, pid, t, out)
+	if own != nil {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = uninterrupted(ctx)
+		defer cancel(nil)
+		if err := own.begin(j.learn.on); err != nil {
+			return end, (&watch{app: a, client: c, pid: pid}).takeDown(ctx, err)
+		}
+	}
+	end, err = a.attend(ctx, c, pid, own, out)
 	end.PID = pid
 	return end, err
 }
 
-// attend waits until an agent has ended, and all that it wrote to t or out is shown. If it cannot, or if ctx ends first, it ends the
-// agent and returns the cause.
-func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal, out *agentOutput) (end schema.Descriptor, err error) {
-	w := &watch{app: a, client: c, pid: pid, out: out}
-	if t != nil {
-		if err := t.attach(); err != nil {
-			return end, w.takeDown(ctx, err)
+// uninterrupted returns a context that ends when the time of ctx is over, and not by a signal, which the program gets.
+func uninterrupted(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	goesOn, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, fault.CallTimeout) {
+			cancel(cause)
 		}
-		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program gets SIGHUP before the kernel ends it
+	})
+	return goesOn, func(cause error) {
+		stop()
+		cancel(cause)
 	}
+}
+
+// attend waits until an agent has ended, and all that it wrote to the terminal or out is shown. If it cannot, or if ctx ends first, it
+// ends the agent and returns the cause.
+func (a *app) attend(ctx context.Context, c *client.Client, pid int64, own *ownStdio, out *agentOutput) (end schema.Descriptor, err error) {
+	w := &watch{app: a, client: c, pid: pid, out: out}
 	options, err := a.Options()
 	if err != nil {
 		return end, w.takeDown(ctx, err)
@@ -175,8 +138,8 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	if end, err = w.follow(ctx); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
-	if t != nil {
-		t.finish()
+	if own != nil {
+		own.finish(ctx)
 	}
 	if out != nil {
 		return end, out.rest(ctx)
@@ -189,7 +152,7 @@ type watch struct {
 	app      *app
 	client   *client.Client
 	pid      int64
-	out      *agentOutput // nil: the agent has a terminal
+	out      *agentOutput // nil: the agent has the standard error of this process
 	life     *life
 	restarts int64 // number of restarts that were printed
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"regexp"
@@ -17,39 +19,57 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 )
 
-// terminal is the pseudo-terminal of an agent. The agent's program has one end. This process copies between the other end
-// and its own terminal, which is in raw mode, so that every key reaches the program.
+// terminal is the pseudo-terminal of an agent. The agent's program has one end, wherever this process has a terminal as standard input,
+// output or error. This process copies between the other end and its own terminal.
 type terminal struct {
 	app    *app
-	name   string   // path of the program's end
+	own    *os.File // this process's terminal
 	ours   *os.File // our end; closing it hangs up, and the program gets SIGHUP
 	theirs *os.File // the program's end, open until the program has it: without an open end, reading ours fails
+	// keyed means that what is typed is the program's: own is in raw mode while this process is in its foreground. Otherwise another
+	// program of the pipeline may read it, and interrupts reach this process.
+	keyed bool
+	tell  func(syscall.Signal) // forwards a signal to the program
 
-	before  *term.State
+	before  *term.State // of own; nil: not attached
 	in      *cli.PatientFile
 	out     terminalModes
 	signals chan os.Signal
+	over    chan struct{} // closed by detach
 	shown   chan struct{} // closed when all output was shown
 	workers sync.WaitGroup
 	hangUp  func() error
 }
 
-// newTerminal creates a pseudo-terminal with the size of this process's terminal.
+// newTerminal creates a pseudo-terminal with the size and the settings of this process's terminal. It returns nil if standard input, output
+// and error are none.
 func newTerminal(a *app) (*terminal, error) {
-	ours, theirs, err := openPair()
-	if err != nil {
+	t := &terminal{app: a, keyed: a.StdinTerminal() && a.StdoutTerminal()}
+	for _, file := range []*os.File{a.Stdout, a.Stderr, a.Stdin} {
+		if t.own == nil && term.IsTerminal(int(file.Fd())) {
+			t.own = file
+		}
+	}
+	if t.own == nil {
+		return nil, nil
+	}
+	var err error
+	if t.ours, t.theirs, err = openPair(); err != nil {
 		return nil, fmt.Errorf("make terminal: %w", err)
 	}
-	t := &terminal{app: a, name: theirs.Name(), ours: ours, theirs: theirs, hangUp: sync.OnceValue(ours.Close)}
-	if err := t.resize(); err != nil {
-		return nil, errors.Join(err, t.hangUp(), theirs.Close())
+	t.hangUp = sync.OnceValue(t.ours.Close)
+	if err = copySettings(t.own, t.theirs, !t.keyed); err == nil {
+		err = t.resize()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make terminal: %w", err), t.hangUp(), t.theirs.Close())
 	}
 	return t, nil
 }
 
 // resize copies the size of this process's terminal to the pseudo-terminal. The system notifies the program.
 func (t *terminal) resize() error {
-	size, err := unix.IoctlGetWinsize(int(t.app.Stdin.Fd()), unix.TIOCGWINSZ)
+	size, err := unix.IoctlGetWinsize(int(t.own.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return fmt.Errorf("read size of terminal: %w", err)
 	}
@@ -69,29 +89,73 @@ func (t *terminal) attach() (err error) {
 	if err := t.theirs.Close(); err != nil {
 		return fmt.Errorf("connect terminal: %w", err)
 	}
-	t.out.to = t.app.Stdout
-	if t.in, err = cli.NewPatientFile(t.app.Stdin); err != nil {
+	t.out.to = t.own
+	if t.in, err = cli.NewPatientFile(t.own); err != nil {
 		return err
 	}
-	if t.before, err = term.MakeRaw(int(t.app.Stdin.Fd())); err != nil {
-		return errors.Join(fmt.Errorf("set terminal to raw mode: %w", err), t.in.Close())
+	if t.before, err = term.GetState(int(t.own.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("read settings of terminal: %w", err), t.in.Close())
 	}
-	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
+	t.signals, t.over, t.shown = make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	_ = t.resize() // the size may have changed before signal.Notify
+	t.takeBack() // also the size, which may have changed before signal.Notify
 	t.workers.Go(func() {
 		defer close(t.shown)
 		_, _ = io.Copy(&t.out, t.ours) // until the program's end is closed, or the output fails
 		_ = t.hangUp()
 	})
-	t.workers.Go(func() { _, _ = io.Copy(t.ours, t.in) }) // ends with the pseudo-terminal, or in detach
+	if t.keyed {
+		t.workers.Go(t.typing)
+	}
 	t.workers.Go(t.control)
 	return nil
 }
 
+// suspendKey is Ctrl-Z.
+const suspendKey = 0x1a
+
+// typing copies what is typed to the program, until the pseudo-terminal ends or detach is called. In the background it reads nothing:
+// what is typed is for others, and the system would stop this process.
+func (t *terminal) typing() {
+	keys := make([]byte, 4096)
+	for t.in.Await() == nil {
+		if !t.foreground() {
+			select {
+			case <-t.over:
+			case <-time.After(glance):
+			}
+			continue
+		}
+		n, err := t.own.Read(keys)
+		for typed := keys[:n]; len(typed) > 0; {
+			head, rest, found := bytes.Cut(typed, []byte{suspendKey})
+			if found && !t.suspends() {
+				head = typed[:len(head)+1]
+			} else if found {
+				t.tell(syscall.SIGSTOP) // control sees it
+			}
+			if _, err := t.ours.Write(head); err != nil {
+				return
+			}
+			typed = rest
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// foreground reports whether this process may read from its terminal.
+func (t *terminal) foreground() bool {
+	group, err := unix.IoctlGetInt(int(t.own.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == syscall.Getpgrp() // with an error it does not control this process
+}
+
+// glance is a poll interval: the system does not report that a process which is not a child has stopped.
+const glance = 200 * time.Millisecond
+
 // control handles SIGWINCH and SIGCONT, and suspends this process when the program has stopped.
 func (t *terminal) control() {
-	const glance = 200 * time.Millisecond // poll interval: the system does not report that a process which is not a child has stopped
 	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
@@ -106,8 +170,8 @@ func (t *terminal) control() {
 				_ = t.resize() // fails if the terminal is closed, which its reader reports
 			}
 		case <-every.C:
-			if leader, stopped := t.leader(); stopped {
-				t.suspend(leader, glance)
+			if t.leaderStopped() {
+				t.suspend(glance)
 			}
 		}
 	}
@@ -115,8 +179,8 @@ func (t *terminal) control() {
 
 // suspend restores the terminal and stops this process, as the program has stopped, until the shell continues it; then it continues the
 // program. Without a shell the system ignores the stop, and the program continues after settle.
-func (t *terminal) suspend(leader int, settle time.Duration) {
-	_ = term.Restore(int(t.app.Stdin.Fd()), t.before)
+func (t *terminal) suspend(settle time.Duration) {
+	t.restore()
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	late := time.NewTimer(settle)
 	defer late.Stop()
@@ -129,13 +193,22 @@ func (t *terminal) suspend(leader int, settle time.Duration) {
 		}
 	}
 	t.takeBack()
-	_ = syscall.Kill(-leader, syscall.SIGCONT)
+	t.tell(syscall.SIGCONT)
 }
 
-// takeBack sets this process's terminal to raw mode again. It ignores errors: the reader reports a closed terminal.
+// takeBack sets this process's terminal to raw mode, if that is the program's. It ignores errors: the reader reports a closed terminal.
 func (t *terminal) takeBack() {
-	_, _ = term.MakeRaw(int(t.app.Stdin.Fd()))
+	if t.keyed && t.foreground() {
+		_, _ = term.MakeRaw(int(t.own.Fd()))
+	}
 	_ = t.resize()
+}
+
+// restore undoes takeBack.
+func (t *terminal) restore() {
+	if t.keyed && t.foreground() { // in the background the system would stop this process
+		_ = term.Restore(int(t.own.Fd()), t.before) // fails if the terminal is closed
+	}
 }
 
 // lastOutput bounds the wait for output after the program's end, since another process may keep the terminal open.
@@ -150,12 +223,13 @@ func (t *terminal) detach() error {
 	err := ignoreClosed(t.hangUp())
 	signal.Stop(t.signals)
 	close(t.signals)
+	close(t.over)
 	t.workers.Wait()
 	_ = t.out.undo() // fails if the terminal is closed
-	t.drain()
-	if restoreErr := term.Restore(int(t.app.Stdin.Fd()), t.before); restoreErr != nil {
-		err = errors.Join(err, fmt.Errorf("restore terminal: %w", restoreErr))
+	if t.keyed && t.foreground() {
+		t.drain()
 	}
+	t.restore()
 	return errors.Join(err, t.in.Close())
 }
 
@@ -169,13 +243,13 @@ func (t *terminal) drain() {
 	if !t.out.asked {
 		return
 	}
-	if _, err := io.WriteString(t.app.Stdout, "\x1b[5n"); err != nil {
+	if _, err := io.WriteString(t.own, "\x1b[5n"); err != nil {
 		return // the terminal is closed
 	}
 	var read []byte
 	buf, late := make([]byte, 256), time.Now().Add(lastAnswer)
 	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer.FindAllIndex(read, -1)) {
-		fds := []unix.PollFd{{Fd: int32(t.app.Stdin.Fd()), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(t.own.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(time.Until(late).Milliseconds()))
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -183,7 +257,7 @@ func (t *terminal) drain() {
 		case err != nil || n == 0 || time.Now().After(late) || len(read) > 1<<16:
 			return
 		}
-		if n, err = t.app.Stdin.Read(buf); err != nil {
+		if n, err = t.own.Read(buf); err != nil {
 			return
 		}
 		read = append(read, buf[:n]...)
@@ -204,7 +278,7 @@ func (t *terminal) finish() {
 }
 
 func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err

@@ -34,20 +34,70 @@ func openPair() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// leader returns the PID of the leader of the session at the program's end, and whether it is stopped.
-func (t *terminal) leader() (pid int, stopped bool) {
+// copySettings gives a terminal the settings of another, without processing of output if plain.
+func copySettings(from, to *os.File, plain bool) error {
+	settings, err := unix.IoctlGetTermios(int(from.Fd()), unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	if plain {
+		settings.Oflag &^= unix.OPOST
+	}
+	return unix.IoctlSetTermios(int(to.Fd()), unix.TCSETS, settings)
+}
+
+// suspends reports whether the key for a stop is to stop the program, but will not: the system does not stop the group of a session's
+// leader, whose parent is in another session, unless it handles the signal itself.
+func (t *terminal) suspends() bool {
 	raw, err := t.ours.SyscallConn()
 	if err != nil {
-		return 0, false
+		return false
+	}
+	var settings *unix.Termios
+	var group, leader int
+	controlErr := raw.Control(func(fd uintptr) {
+		if settings, err = unix.IoctlGetTermios(int(fd), unix.TCGETS); err != nil {
+			return
+		}
+		if group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil {
+			leader, err = unix.IoctlGetInt(int(fd), unix.TIOCGSID)
+		}
+	})
+	if errors.Join(err, controlErr) != nil || settings.Lflag&unix.ISIG == 0 || settings.Cc[unix.VSUSP] != suspendKey || group != leader {
+		return false
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(leader) + "/status")
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) != "SigIgn" && string(name) != "SigCgt" {
+			continue
+		}
+		mask, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+		if err != nil || mask&(1<<(unix.SIGTSTP-1)) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// leaderStopped reports whether the leader of the session at the program's end is stopped.
+func (t *terminal) leaderStopped() bool {
+	var pid int
+	raw, err := t.ours.SyscallConn()
+	if err != nil {
+		return false
 	}
 	controlErr := raw.Control(func(fd uintptr) { pid, err = unix.IoctlGetInt(int(fd), unix.TIOCGSID) })
 	if errors.Join(err, controlErr) != nil || pid <= 0 {
-		return 0, false // the session has ended, or does not exist yet
+		return false // the session has ended, or does not exist yet
 	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, false
+		return false
 	}
 	_, state, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" "))
-	return pid, bytes.HasPrefix(state, []byte("T"))
+	return bytes.HasPrefix(state, []byte("T"))
 }

@@ -12,5 +12,11 @@ func openPair() (ours, theirs *os.File, err error) {
 	return nil, nil, errors.New("agents can have terminals only on Linux: leave out --tty")
 }
 
-// leader is never called, since openPair fails.
-func (t *terminal) leader() (pid int, stopped bool) { return 0, false }
+// copySettings is never called, since openPair fails.
+func copySettings(*os.File, *os.File, bool) error { return nil }
+
+// suspends is never called, since openPair fails.
+func (t *terminal) suspends() bool { return false }
+
+// leaderStopped is never called, since openPair fails.
+func (t *terminal) leaderStopped() bool { return false }

@@ -17,7 +17,7 @@ const (
 )
 
 // ordinary says how to run a program that does not speak the protocol.
-const ordinary = `an ordinary program runs with "pwos run --tty -- PROGRAM", at a terminal, or with "pwos run --channel fd3 -- PROGRAM", which leaves it its standard output`
+const ordinary = `an ordinary program runs with "pwos run -- PROGRAM", which leaves it its standard output`
 
 // greetStdio runs the prologue with a program on its standard output. For a program that does not speak the protocol, the
 // log shows what it prints, and that the kernel waits.

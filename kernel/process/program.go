@@ -136,14 +136,14 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Snapshot != nil && p.Cwd == nil {
 		return kernel.Invalid("snapshot", "is a copy of cwd: name the directory too")
 	}
-	if err := checkTerminal(p); err != nil {
+	if err := checkStdio(p); err != nil {
 		return err
 	}
 	if call.PID == kernel.Operator {
 		return nil
 	}
-	if p.TTY != nil {
-		return fault.CapabilityOperatorOnly.New("pid %d may not name a terminal", call.PID).WithFix("only the operator may; leave out tty")
+	if p.Stdio != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not pass on standard input and output", call.PID).WithFix("only the operator may; leave out stdio")
 	}
 	if p.Stderr != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name a file for standard error", call.PID).WithFix("only the operator may; leave out stderr")
@@ -168,22 +168,22 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	return beyond(call.PID, own.Limits, p.Limits)
 }
 
-// checkTerminal refuses a terminal that is no pseudo-terminal, and options that exclude one: at a restart its name
-// may be another terminal's.
-func checkTerminal(p *schema.Program) *fault.Fault {
-	if p.TTY == nil {
+// checkStdio refuses a caller's socket outside of the runtime directory, and options that exclude one: at a restart nobody
+// listens there any more.
+func checkStdio(p *schema.Program) *fault.Fault {
+	if p.Stdio == nil {
 		return nil
 	}
-	number, found := strings.CutPrefix(*p.TTY, "/dev/pts/")
+	name, found := strings.CutPrefix(*p.Stdio, "io-")
 	switch {
-	case !found || number == "" || strings.Trim(number, "0123456789") != "":
-		return kernel.Invalid("tty", "must be a pseudo-terminal such as /dev/pts/3")
+	case !found || name == "" || strings.Trim(name, "0123456789abcdef") != "":
+		return kernel.Invalid("stdio", "must be the name of a socket in the runtime directory such as io-3f")
 	case p.Channel != nil && *p.Channel != "fd3":
-		return kernel.Invalid("channel", "must be fd3 with a tty, which takes standard input and output")
+		return kernel.Invalid("channel", "must be fd3 with stdio, which takes standard input and output")
 	case p.Stderr != nil:
-		return kernel.Invalid("stderr", "is the terminal with a tty")
+		return kernel.Invalid("stderr", "is the caller's with stdio")
 	case said(p.Restart, "never") != "never":
-		return kernel.Invalid("restart", "must be never with a tty, which is there for one run")
+		return kernel.Invalid("restart", "must be never with stdio, which is there for one run")
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"cwd", p.Cwd != nil},
 		{"snapshot", p.Snapshot != nil},
 		{"restart", p.Restart != nil},
-		{"tty", p.TTY != nil},
+		{"stdio", p.Stdio != nil},
 		{"stderr", p.Stderr != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},

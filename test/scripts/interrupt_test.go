@@ -50,7 +50,7 @@ func (k *talk) end(t *testing.T) int {
 	_, err := io.Copy(io.Discard, k.out)
 	testkit.Must(t, err)
 	_ = k.cmd.Wait() // only the status matters
-	return k.cmd.ProcessState.ExitCode()
+	return statusOf(k.cmd.ProcessState)
 }
 
 // Ctrl-C ends a stream immediately, with the usual status of shells, and the kernel continues.

@@ -131,7 +131,7 @@ func (s *sitting) press(t *testing.T, keys string) {
 func (s *sitting) leave(t *testing.T, status int) {
 	t.Helper()
 	_ = s.cmd.Wait() // only the status matters
-	if got := s.cmd.ProcessState.ExitCode(); got != status {
+	if got := statusOf(s.cmd.ProcessState); got != status {
 		t.Errorf("exit status %d, want %d", got, status)
 	}
 	if after := s.settings(t); after != s.before {
@@ -292,12 +292,12 @@ func TestRunCtrlC(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// An agent's output is shown, but not interpreted by the terminal.
+// Without a terminal of its own an agent's output is shown, but not interpreted by this one.
 func TestRunAtATerminalEscapes(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	testkit.Must(t, os.Mkdir(p.Dir+"/work", 0o700))
-	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", `printf '\033[2Jgr\303\274n\ttab\n' >&2`)
+	s := sit(t, p, "run", "--no-tty", "--dir", "work", "--", "sh", "-c", `printf '\033[2Jgr\303\274n\ttab\n' >&2`)
 	s.await(t, `\u001b[2Jgrün`)
 	s.leave(t, 0)
 	p.pwos(t, "shutdown")
@@ -309,7 +309,7 @@ func TestRunAtATerminalDrains(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	testkit.Must(t, os.Mkdir(p.Dir+"/work", 0o700))
-	s := sit(t, p, "run", "--tty", "--dir", "work", "--", "sh", "-c", `printf '\033[6n\033[c\033]11;?\007'`)
+	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", `printf '\033[6n\033[c\033]11;?\007'`)
 	s.await(t, "\x1b[6n")
 	testkit.Eventually(t, "the program has ended, and pwos asks the terminal or has ended too", func() bool {
 		s.mu.Lock()

@@ -154,6 +154,14 @@ func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// statusOf returns an exit status as a shell has it: 128+N for the signal N.
+func statusOf(ended *os.ProcessState) int {
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return ended.ExitCode()
+}
+
 // pwos runs pwos here, which must exit with 0, and returns its stdout.
 func (p place) pwos(t *testing.T, args ...string) string {
 	t.Helper()

@@ -160,7 +160,7 @@ func runPwos(ts *testscript.TestScript, neg bool, args []string) {
 func checkStatus(ts *testscript.TestScript, err error, want int) {
 	got := 0
 	if exit, ok := err.(*exec.ExitError); ok {
-		got = exit.ExitCode()
+		got = statusOf(exit.ProcessState)
 	} else {
 		ts.Check(err)
 	}

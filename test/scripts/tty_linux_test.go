@@ -32,8 +32,8 @@ func TestTerminal(t *testing.T) {
 	}
 	p := settle(t)
 	work := t.TempDir()
-	s := sitDown(t, p, "run", "--tty", "--dir", work, "--home", os.TempDir(), "--name", "shell", "--env", "PS1=ready> ",
-		"--env", "ASKED=yes", "--", "bash", "--noprofile", "--norc")
+	s := sitDown(t, p, "run", "--dir", work, "--home", os.TempDir(), "--name", "shell", "--env", "PS1=ready> ",
+		"--env", "ASKED=yes", "--env", "HISTFILE=/dev/null", "--", "bash", "--noprofile", "--norc")
 	usual := s.Settings()
 	s.Expect("ready> ")
 
@@ -90,8 +90,8 @@ func TestTerminalStops(t *testing.T) {
 	t.Parallel()
 	const stops = `trap "echo continued" CONT; echo begun; kill -$SIGNAL $$; read -r line; echo "got $line"; exit 5`
 	for signal, run := range map[string]string{
-		"STOP": `pwos run --tty --env SIGNAL -- sh -c "$STOPS"`,
-		"TSTP": `printf '#!/bin/sh\n%s\n' "$STOPS" >claude; chmod 755 claude; pwos run --tty --env SIGNAL -- ./claude`,
+		"STOP": `pwos run --env SIGNAL -- sh -c "$STOPS"`,
+		"TSTP": `printf '#!/bin/sh\n%s\n' "$STOPS" >claude; chmod 755 claude; pwos run --env SIGNAL -- ./claude`,
 	} {
 		t.Run(signal, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestTerminalStops(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		t.Parallel()
 		p := settle(t)
-		s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--env", "SIGNAL=STOP", "--", "sh", "-c", stops)
+		s := sitDown(t, p, "run", "--dir", t.TempDir(), "--env", "SIGNAL=STOP", "--", "sh", "-c", stops)
 		s.Expect("begun(.|\r|\n)*continued")
 		s.Enter("typed\r")
 		s.Expect("got typed")
@@ -137,7 +137,7 @@ func TestTerminalStops(t *testing.T) {
 func TestTerminalOfLostKernel(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--", "sh", "-c",
+	s := sitDown(t, p, "run", "--dir", t.TempDir(), "--", "sh", "-c",
 		`printf '\033[?1049;2004h\033[?25l\033[>1u\033[?1000h\033[?1000lready'; while :; do sleep 1; done`)
 	before := s.Settings()
 	s.Expect("ready")
@@ -157,14 +157,13 @@ func TestTerminalHangsUp(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*screen.Screen){
 		"killed":  func(s *screen.Screen) { s.Signal(syscall.SIGKILL) },
-		"asked":   func(s *screen.Screen) { s.Signal(syscall.SIGTERM) },
 		"hung up": func(s *screen.Screen) { s.HangUp() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := settle(t)
 			work := t.TempDir()
-			s := sitDown(t, p, "run", "--tty", "--dir", work, "--", "sh", "-c", `trap "" TERM; trap "echo HUP >said; exit" HUP; echo begun; while :; do sleep 0.1; done`)
+			s := sitDown(t, p, "run", "--dir", work, "--", "sh", "-c", `trap "" TERM; trap "echo HUP >said; exit" HUP; echo begun; while :; do sleep 0.1; done`)
 			s.Expect("begun")
 			end(s)
 			s.Status()
@@ -181,22 +180,28 @@ func TestTerminalHangsUp(t *testing.T) {
 	}
 }
 
-// Only the operator can name a terminal, and only an unused pseudo-terminal.
-func TestTerminalRefused(t *testing.T) {
+// Only the operator can pass on standard input and output, at a socket of the runtime directory.
+func TestStdioRefused(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	for data, want := range map[string]string{
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/null1"}`:                                           "must be a pseudo-terminal",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/../null"}`:                                     "must be a pseudo-terminal",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","restart":"always"}`:                        "must be never with a tty",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","channel":"stdio"}`:                         "must be fd3 with a tty",
-		`{"child_agent_id":"x","tty":"/dev/pts/1"}`:                                                              "name one with command",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","pid":` + spawned(t, p, "agent", "*") + `}`: "only the operator may",
+		`{"child_agent_id":"x","command":["true"],"stdio":"kernel.sock"}`:                                    "must be the name of a socket",
+		`{"child_agent_id":"x","command":["true"],"stdio":"io-../a"}`:                                        "must be the name of a socket",
+		`{"child_agent_id":"x","command":["true"],"stdio":"io-1","restart":"always"}`:                        "must be never with stdio",
+		`{"child_agent_id":"x","command":["true"],"stdio":"io-1","channel":"stdio"}`:                         "must be fd3 with stdio",
+		`{"child_agent_id":"x","command":["true"],"stdio":"io-1","stderr":"/a"}`:                             "is the caller's with stdio",
+		`{"child_agent_id":"x","stdio":"io-1"}`:                                                              "name one with command",
+		`{"child_agent_id":"x","command":["true"],"stdio":"io-1","pid":` + spawned(t, p, "agent", "*") + `}`: "only the operator may",
 	} {
 		_, says, status := p.pwosWith(t, nil, "call", "Syscall.Spawn", "--data", data)
 		if status == 0 || !strings.Contains(says, want) {
 			t.Errorf("%s: %d, %s", data, status, says)
 		}
+	}
+	// One at which nobody listens: the program does not start.
+	p.pwos(t, "call", "Syscall.Spawn", "--data", `{"child_agent_id":"x","command":["true"],"stdio":"io-1"}`)
+	if list := p.pwos(t, "ps", "--all", "--json"); !strings.Contains(list, "reach caller") {
+		t.Error(list)
 	}
 	testkit.Must(t, p.kill())
 }

@@ -45,6 +45,8 @@ func (a *App) StdinTerminal() bool { return term.IsTerminal(int(a.Stdin.Fd())) }
 
 func (a *App) StdoutTerminal() bool { return term.IsTerminal(int(a.Stdout.Fd())) }
 
+func (a *App) StderrTerminal() bool { return term.IsTerminal(int(a.Stderr.Fd())) }
+
 // WantsJSON reports whether output is JSON: with --json, or if stdout is not a terminal.
 func (a *App) WantsJSON() bool { return a.JSON || !a.StdoutTerminal() }
 

@@ -70,7 +70,7 @@ func didYouMean(word string, words []string) string {
 // Report prints to stderr why a verb failed and what to do about it, and returns the exit status.
 func (a *App) Report(err error, interrupted bool) int {
 	code := Status(err, interrupted)
-	if code == exitOK || code == exitInterrupted || errors.Is(err, ErrSeen) || errors.As(err, new(ExitStatus)) {
+	if code == exitOK || code == exitInterrupted || errors.Is(err, ErrSeen) || errors.As(err, new(ExitStatus)) || errors.As(err, new(Ended)) {
 		return code
 	}
 	a.Say("%v%s%s", err, codeOf(err), a.unanswered(err))
@@ -83,9 +83,12 @@ func (a *App) Report(err error, interrupted bool) int {
 // Status returns the exit status of a verb that ended with err.
 func Status(err error, interrupted bool) int {
 	var handedOn ExitStatus
+	var ended Ended
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &ended):
+		return ended.Status
 	case interrupted:
 		return exitInterrupted
 	case errors.Is(err, fault.CallTimeout):
@@ -159,6 +162,15 @@ func Advice(err error) string {
 type ExitStatus int
 
 func (s ExitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+// Ended is an error that only says how the program of a verb ended: this process ends in the same way. It counts more than an interrupt
+// of the verb, which the program has got too.
+type Ended struct {
+	Status int
+	Signal syscall.Signal // 0: none ended it
+}
+
+func (e Ended) Error() string { return ExitStatus(e.Status).Error() }
 
 // Given returns the first of the flags that is on the command line; "" if there is none.
 func Given(cmd *cobra.Command, names ...string) string {

@@ -170,6 +170,14 @@ func NewPatientFile(file *os.File) (*PatientFile, error) {
 
 // Read reads from the file. It returns os.ErrDeadlineExceeded once SetReadDeadline was called.
 func (f *PatientFile) Read(p []byte) (int, error) {
+	if err := f.Await(); err != nil {
+		return 0, err
+	}
+	return f.file.Read(p)
+}
+
+// Await waits until the file can be read. It returns os.ErrDeadlineExceeded once SetReadDeadline was called.
+func (f *PatientFile) Await() error {
 	fds := []unix.PollFd{
 		{Fd: int32(f.file.Fd()), Events: unix.POLLIN},
 		{Fd: int32(f.awake.Fd()), Events: unix.POLLIN},
@@ -179,11 +187,11 @@ func (f *PatientFile) Read(p []byte) (int, error) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return 0, os.NewSyscallError("poll", err)
+			return os.NewSyscallError("poll", err)
 		case fds[1].Revents != 0:
-			return 0, os.ErrDeadlineExceeded
+			return os.ErrDeadlineExceeded
 		default:
-			return f.file.Read(p)
+			return nil
 		}
 	}
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// tellEnd prints to stderr how a program ended, and how many calls it made, at a terminal or if one was refused (PROTOCOL 9).
+func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
+	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
+	defer cancel()
+	n, err := countCalls(ctx, c, d.PID)
+	if err != nil {
+		return err
+	}
+	if n.refused == 0 && !a.StderrTerminal() {
+		return nil
+	}
+	a.Say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
+	return nil
+}
+
+// tally has the numbers of a process's calls.
+type tally struct {
+	calls, refused int
+	more           bool // there are calls beyond those counted
+}
+
+// String returns the number of calls as a text.
+func (t tally) String() string {
+	switch {
+	case t.more:
+		return fmt.Sprintf("more than %d calls", t.calls)
+	case t.calls == 1:
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", t.calls)
+}
+
+// mostPages bounds the pages of the record that countCalls reads.
+const mostPages = 50
+
+// countCalls counts the calls of a process and the refused ones among them.
+func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
+	pages := 0
+	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
+		for i := range entries {
+			if e := &entries[i]; !view.Internal(e.Type) {
+				t.calls++
+				if view.Refusal(e.Code) {
+					t.refused++
+				}
+			}
+		}
+		pages++
+		if t.more = more && pages == mostPages; t.more {
+			return cli.ErrEnough
+		}
+		return nil
+	})
+	return t, err
+}
