@@ -110,7 +110,9 @@ func TestAgentsProcessIsNotForged(t *testing.T) {
 	h := startKeyed(t, operator.Key().String(), `allow="Syscall.Spawn,Memory.*" `+forger.Key().String(), `allow="Memory.Get" `+victim.Key().String())
 	intent := "key:" + victim.Key().Fingerprint()
 	name := strings.ReplaceAll(intent, "/", "_")
-	h.login(t, forger, h.KernelSocket).want("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":%q,"intent":%q}`, name, intent), `"child_pid":2`)
+	f := h.login(t, forger, h.KernelSocket)
+	f.wantDenied("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":%q,"intent":%q}`, name, intent), 422) // only the kernel gives such a name
+	f.want("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"mine","intent":%q}`, intent), `"child_pid":2`)
 	h.restart(t)
 	h.login(t, victim, h.KernelSocket).wantDenied("command", "Memory.Set", `{"key":"a","value":1}`, 403)
 	root := h.login(t, operator, h.KernelSocket)
