@@ -30,9 +30,10 @@ var update = flag.Bool("update", false, "write the table of probes into the docu
 
 // aProbe is an operation that an agent tries. place is a directory outside its own with files of its user.
 type aProbe struct {
-	what string
-	try  func(place string) error
-	root bool // without a sandbox it works for root only
+	group string // of the documentation, which has a line for each
+	what  string // unique
+	try   func(place string) error
+	root  bool // without a sandbox it works for root only
 }
 
 // probes returns the operations that an agent tries. Each works without a sandbox, some for root only.
@@ -82,20 +83,20 @@ func probes() []aProbe {
 		return pid, err
 	}
 	list := []aProbe{
-		{what: "read the kernel's journal", try: read("../../state/journal")},
-		{what: "read the journal through a second mount of the state directory", try: read("../../second/journal")},
-		{what: "read the kernel's host key", try: read("../../state/host_key")},
-		{what: "read the kernel's authorized keys", try: read("keys/authorized_keys")},
-		{what: "read the kernel's configuration", try: read("pwos.toml")},
-		{what: "read an SSH key in the home directory", try: read("../.ssh/id_ed25519")},
-		{what: "read a hidden file that was put in its place later", try: read("hidden/later")},
-		{what: "write a file outside", try: func(place string) error { return os.WriteFile(filepath.Join(place, "file"), []byte("x"), 0o600) }},
-		{what: "change the mode of a file outside", try: func(place string) error { return os.Chmod(filepath.Join(place, "file"), 0o600) }},
-		{what: "change the times of a file outside", try: func(place string) error { return unix.Utime(filepath.Join(place, "file"), nil) }},
-		{what: "set an extended attribute", try: func(place string) error {
+		{group: "read of the kernel", what: "the journal", try: read("../../state/journal")},
+		{group: "read of the kernel", what: "it by a second mount", try: read("../../second/journal")},
+		{group: "read of the kernel", what: "host key", try: read("../../state/host_key")},
+		{group: "read of the kernel", what: "authorized keys", try: read("keys/authorized_keys")},
+		{group: "read of the kernel", what: "configuration", try: read("pwos.toml")},
+		{group: "read", what: "an SSH key", try: read("../.ssh/id_ed25519")},
+		{group: "read", what: "a hidden file made later", try: read("hidden/later")},
+		{group: "change a file outside", what: "write", try: func(place string) error { return os.WriteFile(filepath.Join(place, "file"), []byte("x"), 0o600) }},
+		{group: "change a file outside", what: "chmod", try: func(place string) error { return os.Chmod(filepath.Join(place, "file"), 0o600) }},
+		{group: "change a file outside", what: "utime", try: func(place string) error { return unix.Utime(filepath.Join(place, "file"), nil) }},
+		{group: "change a file outside", what: "setxattr", try: func(place string) error {
 			return unix.Setxattr(filepath.Join(place, "file"), "user.x", []byte("x"), 0)
 		}},
-		{what: "take a lease on a file", try: func(place string) error {
+		{group: "change a file outside", what: "lease", try: func(place string) error {
 			fd, err := unix.Open(filepath.Join(place, "file"), unix.O_RDONLY, 0)
 			if err != nil {
 				return err
@@ -103,19 +104,19 @@ func probes() []aProbe {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 			return errors.Join(err, unix.Close(fd))
 		}},
-		{what: "make a setuid file", try: func(string) error {
+		{group: "make", what: "a setuid file", try: func(string) error {
 			err := os.WriteFile("setuid", nil, 0o700)
 			return errors.Join(err, unix.Chmod("setuid", 0o4700))
 		}},
-		{what: "connect to a Unix socket of another program", try: dial("unix", "unix")},
-		{what: "connect to one in its working directory", try: func(string) error { return sendUnix("unix", "before-unix") }},
-		{what: "connect to one that is made there later", try: func(string) error { return sendUnix("unix", "later-unix") }},
-		{what: "send a datagram to one in its working directory", try: func(string) error { return sendUnix("unixgram", "before-unixgram") }},
-		{what: "send a datagram to one that is made there later", try: func(string) error { return sendUnix("unixgram", "later-unixgram") }},
-		{what: "connect to an abstract Unix socket", try: dial("unix", "abstract")},
-		{what: "connect to a TCP server of the machine", try: dial("tcp", "tcp")},
-		{what: "connect to a TCP server over IPv6", try: dial("tcp", "tcp6")},
-		{what: "exchange datagrams with a UDP server of the machine", try: func(place string) error {
+		{group: "connect to a Unix socket", what: "another program's", try: dial("unix", "unix")},
+		{group: "connect to a Unix socket", what: "in its working directory", try: func(string) error { return sendUnix("unix", "before-unix") }},
+		{group: "connect to a Unix socket", what: "made there later", try: func(string) error { return sendUnix("unix", "later-unix") }},
+		{group: "send to a Unix socket", what: "there", try: func(string) error { return sendUnix("unixgram", "before-unixgram") }},
+		{group: "send to a Unix socket", what: "made later", try: func(string) error { return sendUnix("unixgram", "later-unixgram") }},
+		{group: "connect to a Unix socket", what: "abstract", try: dial("unix", "abstract")},
+		{group: "reach a server of the machine by", what: "TCP", try: dial("tcp", "tcp")},
+		{group: "reach a server of the machine by", what: "TCP over IPv6", try: dial("tcp", "tcp6")},
+		{group: "reach a server of the machine by", what: "UDP", try: func(place string) error {
 			text, err := os.ReadFile(filepath.Join(place, "udp"))
 			if err != nil {
 				return err
@@ -134,11 +135,11 @@ func probes() []aProbe {
 			_, err = conn.Read(make([]byte, 1)) // in its own network nothing listens there
 			return err
 		}},
-		{what: "write more blobs than its share", try: func(place string) error {
+		{group: "make", what: "more blobs than its share", try: func(place string) error {
 			return os.WriteFile(filepath.Join(place, "blobs", "file"), make([]byte, 2*probeShare), 0o600)
 		}},
-		{what: "make a virtual socket (vsock)", try: socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
-		{what: "attach SysV shared memory of another program", try: func(place string) error {
+		{group: "make", what: "a vsock", try: socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
+		{group: "use", what: "SysV shared memory of another program", try: func(place string) error {
 			text, err := os.ReadFile(filepath.Join(place, "shm"))
 			if err != nil {
 				return err
@@ -149,22 +150,22 @@ func probes() []aProbe {
 			}
 			return raw(unix.SYS_SHMAT, id, 0, unix.SHM_RDONLY)
 		}},
-		{what: "make a user namespace", try: func(string) error {
+		{group: "make", what: "a user namespace", try: func(string) error {
 			return (&exec.Cmd{Path: "/bin/true", SysProcAttr: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}}).Run()
 		}},
-		{what: "use io_uring", try: func(string) error {
+		{group: "use", what: "io_uring", try: func(string) error {
 			var parameters [120]byte
 			return raw(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters)))
 		}},
-		{what: "use kernel keyrings", try: func(string) error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true); return err }},
-		{what: "signal another process of its user", try: func(place string) error {
+		{group: "use", what: "kernel keyrings", try: func(string) error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true); return err }},
+		{group: "do to another process of its user", what: "signal", try: func(place string) error {
 			pid, err := target(place)
 			if err != nil {
 				return err
 			}
 			return unix.Kill(pid, 0)
 		}},
-		{what: "trace another process of its user (ptrace)", try: func(place string) error {
+		{group: "do to another process of its user", what: "ptrace", try: func(place string) error {
 			pid, err := target(place)
 			if err != nil {
 				return err
@@ -177,7 +178,7 @@ func probes() []aProbe {
 			_, err = unix.Wait4(pid, nil, unix.WALL, nil)
 			return errors.Join(err, unix.PtraceDetach(pid))
 		}},
-		{what: "read the memory of another process of its user", try: func(place string) error {
+		{group: "do to another process of its user", what: "read memory", try: func(place string) error {
 			pid, err := target(place)
 			if err != nil {
 				return err
@@ -187,7 +188,7 @@ func probes() []aProbe {
 			_, err = unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 1}}, 0)
 			return notHere(err)
 		}},
-		{what: "take a descriptor of another process of its user", try: func(place string) error {
+		{group: "do to another process of its user", what: "take a descriptor", try: func(place string) error {
 			pid, err := target(place)
 			if err != nil {
 				return err
@@ -202,7 +203,7 @@ func probes() []aProbe {
 			}
 			return errors.Join(err, unix.Close(process))
 		}},
-		{what: "mount a tmpfs, in a user namespace of its own", try: func(string) error {
+		{group: "make", what: "a mount in one", try: func(string) error {
 			// Without a sandbox agents have no privilege for it either, but may create a user namespace that gives it.
 			return (&exec.Cmd{Path: "/proc/self/exe", Args: []string{"helper", "t-mount"}, SysProcAttr: &syscall.SysProcAttr{
 				Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
@@ -210,9 +211,9 @@ func probes() []aProbe {
 		}},
 	}
 	return append(list, []aProbe{
-		{what: "read a file that only root can read", try: readAt("/boot/secret"), root: true},
-		{what: "read a file in a directory that only root can enter", try: readAt("/boot/secrets/file"), root: true},
-		{what: "read /etc/shadow", try: readAt("/etc/shadow"), root: true},
+		{group: "read", what: "root's files", try: readAt("/boot/secret"), root: true},
+		{group: "read", what: "files in root's directories", try: readAt("/boot/secrets/file"), root: true},
+		{group: "read", what: "/etc/shadow", try: readAt("/etc/shadow"), root: true},
 	}...)
 }
 
@@ -426,14 +427,22 @@ func TestProbes(t *testing.T) {
 			}
 		}
 	}
-	list := ""
+	lines, groups := map[string]string{}, []string{}
 	word := map[bool]string{true: "works", false: "refused"}
 	for _, p := range probes() {
-		list += "- " + p.what
-		if r := results[p.what]; r[0] || r[1] {
-			list += fmt.Sprintf(": %s unprivileged, %s as root", word[r[0]], word[r[1]])
+		if lines[p.group] == "" {
+			groups = append(groups, p.group)
+			lines[p.group] = "- " + p.group + ": " + p.what
+		} else {
+			lines[p.group] += ", " + p.what
 		}
-		list += "\n"
+		if r := results[p.what]; r[0] || r[1] {
+			lines[p.group] += fmt.Sprintf(" (%s unprivileged, %s as root)", word[r[0]], word[r[1]])
+		}
+	}
+	list := ""
+	for _, group := range groups {
+		list += lines[group] + "\n"
 	}
 	const path, begin, end = "../docs/agents.md", "<!-- probes: go test ./host -run TestProbes -update -->\n", "<!-- end of probes -->\n"
 	doc, err := os.ReadFile(path)

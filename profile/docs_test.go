@@ -13,26 +13,42 @@ import (
 	"github.com/promptware-os/pwos/profile"
 )
 
-var update = flag.Bool("update", false, "write the table of settings into docs/profiles.md")
+var update = flag.Bool("update", false, "write the list of settings into docs/profiles.md")
 
-// TestDocs compares the table in docs/profiles.md with the settings, and reads the profiles there.
+// TestDocs compares the list in docs/profiles.md with the settings, and reads the profiles there.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "docs", "profiles.md")
 	text := testkit.ReadFile(t, name)
 	block := regexp.MustCompile("(?s)(<!-- generated: go test ./profile -run TestDocs -update -->\n).*?(<!-- end -->\n)")
 	if !block.MatchString(text) {
-		t.Fatalf("%s has no table", name)
+		t.Fatalf("%s has no list", name)
 	}
 	var b strings.Builder
-	b.WriteString("| key | flag |\n|---|---|\n")
+	table := ""
 	for _, s := range profile.Settings() {
-		flag := ""
-		if s.Flag != "" {
-			flag = "`--" + s.Flag + "`"
+		in, key, nested := strings.Cut(s.Key, ".")
+		if !nested {
+			in, key = "", s.Key
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", s.Key, flag)
+		switch {
+		case in != table:
+			fmt.Fprintf(&b, "\n- `[%s]`: `%s`", in, key)
+		case b.Len() == 0:
+			fmt.Fprintf(&b, "- `%s`", key)
+		default:
+			fmt.Fprintf(&b, ", `%s`", key)
+		}
+		table = in
+		switch s.Flag {
+		case strings.ReplaceAll(key, "_", "-"), strings.TrimSuffix(in, "s") + " " + key + "=":
+		case "":
+			b.WriteString(" (no flag)")
+		default:
+			fmt.Fprintf(&b, " (`--%s`)", s.Flag)
+		}
 	}
+	b.WriteString("\n")
 	want := block.ReplaceAllString(text, "${1}\n"+strings.ReplaceAll(b.String(), "$", "$$")+"\n${2}")
 	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(examples) == 0 {
@@ -48,6 +64,6 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if text != want {
-		t.Errorf("the table in %s is not that of the settings: go test ./profile -run TestDocs -update", name)
+		t.Errorf("the list in %s is not that of the settings: go test ./profile -run TestDocs -update", name)
 	}
 }

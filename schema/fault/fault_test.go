@@ -189,13 +189,10 @@ func TestCatalogue(t *testing.T) {
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	b.WriteString("# Errors\n\nEvery error has an id, in `metadata.error` of its answer, that never changes. Its message may. Programs decide by the id or\n" +
-		"the code. `pwos describe --errors [ID]` adds what to do, as the error itself does.\n\n" +
-		"Exit statuses of the verbs: 1 failed, 2 wrong usage, 3 denied, 4 not found, 5 over a quota, 6 the kernel, or another one that\n" +
-		"was asked, cannot be reached and nothing was done, 7 timed out or the outcome is unknown, 8 conflict, 9 waits for an approval,\n" +
-		"10 an integrity check failed, 127 the program could not be started. The streaming client ends with 1 if any error passed.\n\n" +
-		"Each heading has the code of OsMessage, that of OsEvent, and the exit status, unless the row has another\n" +
-		"(`go test ./schema/fault -update`).\n")
+	b.WriteString("# Errors\n\nEvery error has an id, in `metadata.error` of its answer, that never changes. Its message may. `pwos describe --errors [ID]` adds\n" +
+		"what to do, as the error itself does.\n\n" +
+		"Each heading has the code of OsMessage, that of OsEvent, and the exit status of a verb, unless the row has another. The streaming\n" +
+		"client ends with 1 if any error passed.\n")
 	for kind := fault.Kind(0); kind.Valid(); kind++ {
 		heading := fmt.Sprintf("\n## %d, %s, exit %d: %v\n\nid | meaning\n---|---\n", kind.Status(), kind.Word(), (&fault.Fault{Kind: kind}).Exit(), kind)
 		for _, e := range fault.Catalogue() {
