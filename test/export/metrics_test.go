@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -97,17 +96,17 @@ func want(t *testing.T, text string, lines ...string) {
 func documented(t *testing.T, scrape string) {
 	t.Helper()
 	const name = "../../docs/export.md"
-	table := ""
+	var metrics []string
 	for _, found := range regexp.MustCompile(`(?m)^# HELP (pwos_\w+) .*\n# TYPE .*\npwos_\w+(?:\{(\w+)=)?`).FindAllStringSubmatch(scrape, -1) {
 		metric := found[1]
 		if found[2] != "" {
 			metric += "{" + found[2] + "}"
 		}
-		table += fmt.Sprintf("- `%s`\n", metric)
+		metrics = append(metrics, "`"+metric+"`")
 	}
 	page := testkit.ReadFile(t, name)
 	block := regexp.MustCompile("(?s)(<!-- generated: go test ./test/export -run TestScrape -update -->\n\n).*?(\n<!-- end -->\n)")
-	want := block.ReplaceAllString(page, "${1}"+table+"${2}")
+	want := block.ReplaceAllString(page, "${1}"+strings.Join(metrics, ", ")+"\n${2}")
 	switch {
 	case !block.MatchString(page):
 		t.Fatalf("%s has no list of metrics", name)
