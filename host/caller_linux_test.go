@@ -42,18 +42,23 @@ func calls(t *testing.T, serve func(*net.UnixConn)) string {
 // handsOver is a caller that hands over files, and then waits for the end.
 func handsOver(t *testing.T, files ...*os.File) string {
 	t.Helper()
+	fds := descriptors(files...)
 	return calls(t, func(conn *net.UnixConn) {
 		defer conn.Close()
-		send(conn, files)
+		send(conn, fds)
 		_, _ = conn.Read(make([]byte, 1))
 	})
 }
 
-func send(conn *net.UnixConn, files []*os.File) {
-	var fds []int
+// descriptors are the numbers of files, for a goroutine that does not know when these are closed.
+func descriptors(files ...*os.File) (fds []int) {
 	for _, file := range files {
 		fds = append(fds, int(file.Fd()))
 	}
+	return fds
+}
+
+func send(conn *net.UnixConn, fds []int) {
 	_, _, _ = conn.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil) // the other end says what has arrived
 }
 
@@ -152,8 +157,9 @@ func TestCaller(t *testing.T) {
 	hungUp := make(chan struct{})
 	c := shell(t, `trap "echo USR1" USR1; sleep 1000 & echo ready; while :; do sleep 0.05; done`)
 	c.Grace = time.Minute
+	fds := descriptors(null(t), out, out)
 	c.Stdio = calls(t, func(conn *net.UnixConn) {
-		send(conn, []*os.File{null(t), out, out})
+		send(conn, fds)
 		_ = out.Close()
 		_, _ = conn.Write([]byte{0, 255, byte(syscall.SIGKILL), byte(syscall.SIGSEGV)}) // not forwarded
 		<-hungUp
