@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"strings"
 
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -37,9 +38,12 @@ func NewVariables(ctx context.Context, key *HostKey) (*Variables, error) {
 	return &Variables{held: held, nonce: held.aeads[0].Seal(nil, make([]byte, nonceSize), []byte("nonces of variables"), nil)}, nil
 }
 
-// Seal seals the value of a variable. The same value of the same variable is sealed the same: a call that is repeated under its
+// Seal seals the value of a variable, unless it is plain by its name or value. The same value of the same variable is sealed the same: a call that is repeated under its
 // idempotency key has the same body.
 func (v *Variables) Seal(name, value string) (string, error) {
+	if schema.PlainVariable(name) || schema.PlainValue(value) {
+		return value, nil
+	}
 	if err := sealable([]byte(value), []byte(name)); err != nil {
 		return "", err
 	}
@@ -48,10 +52,10 @@ func (v *Variables) Seal(name, value string) (string, error) {
 	return sealedVariable + v.held.key.sealWith(v.held.aeads[0], sum.Sum(nil)[:nonceSize], []byte(value), []byte(name)), nil
 }
 
-// Open opens a variable. A value that is not sealed is from an older journal, and is returned unchanged.
+// Open opens a variable. A value that is not sealed is plain, or from an older journal, and is returned unchanged.
 func (v *Variables) Open(name, value string) (string, error) {
 	text, sealed := strings.CutPrefix(value, sealedVariable)
-	if !sealed {
+	if !sealed || schema.PlainVariable(name) {
 		return value, nil
 	}
 	plain, aad, err := v.held.Open(text)

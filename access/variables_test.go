@@ -31,6 +31,12 @@ func TestVariables(t *testing.T) {
 			refused(t, err, fault.CryptoCannot)
 		}
 	}
+	for name, value := range map[string]string{"PATH": "/bin", "HOME": "host-key:/home", "LC_ALL": "C", "FLAG": "1"} { // any kernel can start the program again
+		sealed := must(first.Seal(name, value))(t)
+		if opened, err := other.Open(name, sealed); err != nil || sealed != value || opened != value {
+			t.Errorf("%s=%s is sealed as %s, and opened as %s, %v", name, value, sealed, opened, err)
+		}
+	}
 	if opened, err := first.Open("TOKEN", "of an older journal"); err != nil || opened != "of an older journal" {
 		t.Errorf("it opens %q, %v", opened, err)
 	}

@@ -17,23 +17,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// passed reports whether a program gets a variable of the caller: how it shows text, where it finds programs, and whom it trusts. None
-// of them is a secret.
+// passed reports whether a program gets a variable of the caller.
 func passed(name string) bool {
-	if strings.HasPrefix(name, "LC_") {
-		return true
-	}
-	switch name {
-	case "PATH", "TZ", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "EDITOR", "VISUAL", "PAGER",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "AWS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO":
-		return true
-	}
-	for _, t := range toolchains() {
-		if name == t.variable {
-			return true
-		}
-	}
-	return false
+	return name != "HOME" && name != "TMPDIR" && name != "PWOS_RUNTIME_DIR" && schema.PlainVariable(name)
 }
 
 // longestVariable is the most that the kernel accepts, in characters.
