@@ -22,7 +22,7 @@ func (k *HostKey) Certificate(name string) (c tls.Certificate, err error) {
 	}
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // whoever knows the key decides when it ends
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // it ends with the key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, by.Public(), by)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: by}, err

@@ -59,7 +59,7 @@ const (
 	ExporterSize  = 32
 )
 
-// TLS is a TLS session. Whoever relays a login to the kernel has a session with each end, and
+// TLS is a TLS session. One that relays a login has a session with each end, and
 // these have different exporters.
 type TLS struct {
 	Name     string // TLSName of the address that the client dialled; the daemon does not know it

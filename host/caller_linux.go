@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/peercred"
 )
 
 // callerTime bounds the time in which a caller hands over its descriptors.
@@ -63,7 +65,7 @@ func openCaller(ctx context.Context, path string) (c *caller, err error) {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	uid, err := peerUser(c.conn)
+	uid, err := peercred.User(c.conn)
 	if err != nil {
 		return c, fmt.Errorf("identify caller: %w", err)
 	}
@@ -81,20 +83,6 @@ func openCaller(ctx context.Context, path string) (c *caller, err error) {
 		return c, fmt.Errorf("receive descriptors: %w", err)
 	}
 	return c, nil
-}
-
-// peerUser returns the user at the other end of a connection.
-func peerUser(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var peer *unix.Ucred
-	controlErr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, controlErr); err != nil {
-		return 0, err
-	}
-	return int(peer.Uid), nil
 }
 
 // receive receives standard input, output and error, in one message.

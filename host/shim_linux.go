@@ -133,7 +133,7 @@ func (o order) enter() error {
 	return o.tie() // the change of the user has undone it
 }
 
-// unnamed reports whether a pipe is no FIFO with a path, which belongs to who has made it.
+// unnamed reports whether a pipe has no path, as a FIFO has, which belongs to the user who made it.
 func unnamed(fd int) bool {
 	var fs unix.Statfs_t
 	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PIPEFS_MAGIC

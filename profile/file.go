@@ -1,10 +1,8 @@
 package profile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"github.com/promptware-os/pwos/internal/tomlname"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -38,11 +37,11 @@ func (p *Profile) decode(text []byte) (line int, err error) {
 		case unstable.KeyValue:
 			line, err = d.entry(table, e)
 		case unstable.ArrayTable:
-			line, err = d.line(e), fmt.Errorf("%s is not a list of tables", join(words(nil, e)))
+			line, err = tomlname.Line(d.parser.Data(), e), fmt.Errorf("%s is not a list of tables", tomlname.Join(tomlname.Words(nil, e)))
 		case unstable.Table:
-			table = words(nil, e)
+			table = tomlname.Words(nil, e)
 			if !isTable(d.rows, table) {
-				line, err = d.line(e), unknown(d.rows, table)
+				line, err = tomlname.Line(d.parser.Data(), e), unknown(d.rows, table)
 			}
 		}
 		if err != nil {
@@ -54,7 +53,7 @@ func (p *Profile) decode(text []byte) (line int, err error) {
 
 // entry sets the settings of a name and its value.
 func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) {
-	name := words(table, e)
+	name := tomlname.Words(table, e)
 	s := find(d.rows, name)
 	switch {
 	case e.Value().Kind == unstable.InlineTable && isTable(d.rows, name):
@@ -65,9 +64,9 @@ func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) 
 		}
 		return 0, nil
 	case isTable(d.rows, name):
-		return d.line(e), fmt.Errorf("%s is a table", join(name))
+		return tomlname.Line(d.parser.Data(), e), fmt.Errorf("%s is a table", tomlname.Join(name))
 	case s == nil:
-		return d.line(e), unknown(d.rows, name)
+		return tomlname.Line(d.parser.Data(), e), unknown(d.rows, name)
 	}
 	var value any = d.tree
 	for _, word := range name {
@@ -79,37 +78,9 @@ func (d *decoder) entry(table []string, e *unstable.Node) (line int, err error) 
 		if text, ok := value.(string); ok {
 			shown = strconv.Quote(text)
 		}
-		return d.line(e), fmt.Errorf("%s takes %s, not %s", join(name), s.Takes, shown)
+		return tomlname.Line(d.parser.Data(), e), fmt.Errorf("%s takes %s, not %s", tomlname.Join(name), s.Takes, shown)
 	}
 	return 0, nil
-}
-
-// line returns the line of the name of e.
-func (d *decoder) line(e *unstable.Node) int {
-	name := e.Key()
-	name.Next()
-	return 1 + bytes.Count(d.parser.Data()[:name.Node().Raw.Offset], []byte("\n"))
-}
-
-// words returns table with the name of e, a setting or a table, appended.
-func words(table []string, e *unstable.Node) []string {
-	name := slices.Clone(table)
-	for it := e.Key(); it.Next(); {
-		name = append(name, string(it.Node().Data))
-	}
-	return name
-}
-
-// join writes a name as one key. A word that no key has without quotes is quoted: "grant.allow" is not grant.allow.
-func join(name []string) string {
-	var parts []string
-	for _, word := range name {
-		if regexp.MustCompile("[^A-Za-z0-9_-]").MatchString(word) {
-			word = strconv.Quote(word)
-		}
-		parts = append(parts, word)
-	}
-	return strings.Join(parts, ".")
 }
 
 // find returns the setting with a name, or the one that is an open table which has the name. Case is ignored.
@@ -135,7 +106,7 @@ func isTable(rows []*Setting, name []string) bool {
 
 // unknown returns the error for a name that no setting has. It names a setting that may be meant, or those of the same table.
 func unknown(rows []*Setting, name []string) error {
-	key := join(name)
+	key := tomlname.Join(name)
 	table, word, _ := strings.Cut(key, ".")
 	var keys, words []string
 	for _, s := range rows {

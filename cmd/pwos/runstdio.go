@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/promptware-os/pwos/internal/peercred"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -161,7 +162,7 @@ func (o *ownStdio) serve() {
 
 // give sends the descriptors, unless another user than the kernel's asks for them.
 func (o *ownStdio) give(conn *net.UnixConn) error {
-	if uid, err := peerUser(conn); err != nil || uid != 0 && uid != o.owner {
+	if uid, err := peercred.User(conn); err != nil || uid != 0 && uid != o.owner {
 		return errors.Join(err, os.ErrPermission)
 	}
 	var fds []int

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"net"
 	"syscall"
 	"time"
 	"unsafe"
@@ -12,20 +10,6 @@ import (
 
 // canHandOver reports whether this system's kernels take over standard input, output and error.
 const canHandOver = true
-
-// peerUser returns the user at the other end of a connection.
-func peerUser(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var peer *unix.Ucred
-	controlErr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, controlErr); err != nil {
-		return 0, err
-	}
-	return int(peer.Uid), nil
-}
 
 // dieOf ends this process by a signal, as its program has ended, so that a shell or make sees that. It returns if that fails. Go's own
 // handlers would print a trace for some signals, and a core would be this process's.

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/promptware-os/pwos/internal/tomlname"
 )
 
 // anyName matches the name of a pool or an upstream.
@@ -43,12 +43,12 @@ func inspect(text []byte) (lines map[string]int, wrong *Error) {
 		case unstable.KeyValue:
 			wrong = in.entry(table, e)
 		case unstable.Table, unstable.ArrayTable:
-			table = words(nil, e)
+			table = tomlname.Words(nil, e)
 			in.upstream(table, e)
 			if !in.isTable(table) {
-				wrong = noSuch(join(table), in.line(e))
-			} else if e.Kind == unstable.ArrayTable && join(table) != denials {
-				wrong = &Error{Line: in.line(e), Key: join(table), Text: "is not a list of tables"}
+				wrong = noSuch(tomlname.Join(table), tomlname.Line(in.parser.Data(), e))
+			} else if e.Kind == unstable.ArrayTable && tomlname.Join(table) != denials {
+				wrong = &Error{Line: tomlname.Line(in.parser.Data(), e), Key: tomlname.Join(table), Text: "is not a list of tables"}
 			}
 		}
 		if wrong != nil {
@@ -60,7 +60,7 @@ func inspect(text []byte) (lines map[string]int, wrong *Error) {
 
 // entry checks a name and its value, and the names in it if it is a table.
 func (in *inspector) entry(table []string, e *unstable.Node) *Error {
-	name, value := words(table, e), e.Value()
+	name, value := tomlname.Words(table, e), e.Value()
 	in.upstream(name, e)
 	if value.Kind == unstable.InlineTable && in.isTable(name) {
 		for it := value.Children(); it.Next(); {
@@ -70,13 +70,13 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		}
 		return nil
 	}
-	key := join(name)
+	key := tomlname.Join(name)
 	if slices.Contains([]string{upstreams, priced, mounts}, name[0]+".") {
 		key = strings.Join(name, ".") // as in faults: the user's word may have other characters
 	}
 	i := slices.IndexFunc(in.known, func(s setting) bool { return fits(strings.Split(s.key, "."), name) })
 	if i < 0 {
-		return noSuch(key, in.line(e))
+		return noSuch(key, tomlname.Line(in.parser.Data(), e))
 	}
 	kind := in.known[i].kind
 	if value.Kind != kind && (kind != unstable.Float || value.Kind != unstable.Integer) {
@@ -87,9 +87,9 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		if name[0]+"." == priced {
 			text = "takes a list of numbers"
 		}
-		return &Error{Line: in.line(e), Key: key, Text: text}
+		return &Error{Line: tomlname.Line(in.parser.Data(), e), Key: key, Text: text}
 	}
-	in.lines[key] = in.line(e)
+	in.lines[key] = tomlname.Line(in.parser.Data(), e)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (in *inspector) upstream(name []string, e *unstable.Node) {
 		return
 	}
 	if of := upstreams + name[1]; in.lines[of] == 0 {
-		in.lines[of] = in.line(e)
+		in.lines[of] = tomlname.Line(in.parser.Data(), e)
 	}
 }
 
@@ -114,35 +114,6 @@ func (in *inspector) isTable(name []string) bool {
 // fits reports whether a name matches a pattern, in which <…> is any word.
 func fits(pattern, name []string) bool {
 	return slices.EqualFunc(pattern, name, func(p, word string) bool { return p == word || p[0] == '<' })
-}
-
-// line returns the line of the name of e.
-func (in *inspector) line(e *unstable.Node) int {
-	name := e.Key()
-	name.Next()
-	return 1 + bytes.Count(in.parser.Data()[:name.Node().Raw.Offset], []byte("\n"))
-}
-
-// words returns table with the name of e, a setting or a table, appended.
-func words(table []string, e *unstable.Node) []string {
-	name := slices.Clone(table)
-	for it := e.Key(); it.Next(); {
-		name = append(name, string(it.Node().Data))
-	}
-	return name
-}
-
-// join writes a name as one key. An unknown word stays quoted: "log.level" is not log.level.
-func join(name []string) string {
-	plain := func(c rune) bool { return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-	var parts []string
-	for _, word := range name {
-		if strings.ContainsFunc(word, func(c rune) bool { return !plain(c) }) {
-			word = fmt.Sprintf("%q", word)
-		}
-		parts = append(parts, word)
-	}
-	return strings.Join(parts, ".")
 }
 
 // noSuch returns the error for an unknown key, which lists the existing ones: those of the table that key is in, or else

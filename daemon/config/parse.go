@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/promptware-os/pwos/internal/tomlname"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -117,12 +118,12 @@ func explain(err error) *Error {
 	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
 		first := &unknown.Errors[0]
 		line, _ := first.Position()
-		return noSuch(join(first.Key()), line)
+		return noSuch(tomlname.Join(first.Key()), line)
 	}
 	wrong := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		wrong.Line, _ = at.Position()
-		wrong.Key = join(at.Key())
+		wrong.Key = tomlname.Join(at.Key())
 	}
 	if strings.HasPrefix(wrong.Text, "cannot decode TOML ") {
 		wrong.Text = "takes " + taken(wrong.Text[strings.LastIndexByte(wrong.Text, ' ')+1:])

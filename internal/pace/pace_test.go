@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/internal/pace"
 )
 
-// TestTake: whoever asks first after a pause may try, the pauses double up to the last one, and a success ends them.
+// TestTake: the first that asks after a pause may try, the pauses double up to the last one, and a success ends them.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	p := pace.Pace{First: 100 * time.Millisecond, Last: 300 * time.Millisecond}

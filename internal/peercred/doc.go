@@ -1,0 +1,2 @@
+// Package peercred says who is at the other end of a Unix socket.
+package peercred
