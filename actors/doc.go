@@ -1,12 +1,12 @@
 // Package actors schedules the kernel. One goroutine, the loop, runs all actors; slow work runs on goroutines that report to an
 // actor.
 //
-// This package does not know what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain.
-// There it passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's actor forwards it to the
-// audit actor, which appends it to the journal and returns the answer when nothing that it reveals can be lost. No actor blocks
-// in its handler.
+// This package does not know what a syscall means, except in rows.go, which has what an actor does with a particular one. A
+// connection's actor decodes a frame and sends it to the actor of its domain. There it passes the gate (kernel.Gate), and the
+// handler of its row decides and applies it. The domain's actor forwards it to the audit actor, which appends it to the journal
+// and returns the answer when nothing that it reveals can be lost. No actor blocks in its handler.
 //
-// Particular syscalls are known in rows.go alone. The files, each of which uses those before it, by role:
+// The files by role. With few exceptions, a file uses only those before it:
 //
 //   - the loop: loop, clock, account, link, hosting, kernel
 //   - a domain: batch, domain, waiting, gate, reading, rebuild, frames, saga, effects, decide
