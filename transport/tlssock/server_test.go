@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,7 +214,8 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("then it reads %v", err)
 	}
 	testkit.Must(t, s.Close())
-	if _, err := io.ReadAll(waits); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	// The system resets a connection that is closed before all that has arrived was read, such as the end of the handshake.
+	if _, err := io.ReadAll(waits); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("a session before its login ends with %v", err)
 	}
 	testkit.Must(t, testkit.Receive(t, shut, "the shutdown"))
