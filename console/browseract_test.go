@@ -214,7 +214,7 @@ func TestHostileText(t *testing.T) {
 	browserPath(t)
 	s := watch(t, policy)
 	const script = `<img src=x onerror=owned=1><script>owned=1<\/script>\"'><svg onload=owned=1>${owned=1}javascript:owned=1`
-	name := strings.NewReplacer(`<\/`, "<", "/", "").Replace(script)
+	name := strings.NewReplacer(`<\/`, "<", "/", "", ":", "").Replace(script)
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"%s","intent":"%s","role":"%s","capabilities":{"allowed_syscalls":["Memory.*","SYS_SEND_MSG"],"budget":{"calls":100}}}`, name, script, script)
 	s.do(t, "Memory.Set", `{"pid":1,"key":"%s","value":{"%s":"%s"}}`, name, script, script)
 	s.do(t, "Syscall.SendMsg", `{"pid":1,"receiver_pid":1,"intent":"%s","payload":"%s"}`, script, script)

@@ -18,14 +18,14 @@ func calls() int64 {
 }
 
 // noise is how many bytes two readings of the same state may differ by, since buffers and tables grow at random.
-const noise = 256 << 10
+const noise = 384 << 10
 
 // mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of leastLeak bytes a call would be more.
 // Many calls let tables of names that were used once, such as those of connections, grow as well.
 func mostGrowth(calls int64) int64 { return int64(testkit.Rounds(1, 1, 2))*noise + 8*calls }
 
 // leastLeak is how many bytes a call has to leave behind for the test to notice.
-func leastLeak() int { return testkit.Rounds(32, 32, 16) }
+func leastLeak() int { return testkit.Rounds(48, 48, 16) }
 
 // shares are the tenths of the calls that each of several kernels makes, one after the other on the same state directory. The
 // first is long enough to show a leak of a running kernel; all together show the growth from the journal in the next kernel's
