@@ -45,6 +45,15 @@ func (c Command) find(environ []string) (string, error) {
 	return "", found
 }
 
+// executed returns the path by which the program at an absolute path is executed, in the working directory. A script gets it as its name,
+// so a path is what the command has.
+func (c Command) executed(path string) string {
+	if name := c.Argv[0]; strings.Contains(name, "/") {
+		return name
+	}
+	return path
+}
+
 // notInPath says that no directory of PATH has the program.
 type notInPath string
 

@@ -16,7 +16,7 @@ var (
 )
 
 // EndStatus returns the exit status of run for an agent with this last descriptor.
-func EndStatus(d schema.Descriptor) int { return cli.Status(ended(d), false) }
+func EndStatus(d schema.Descriptor) int { return cli.Status(new(job).ended(d), false) }
 
 // RunFlags returns the flags of run, and its help.
 func RunFlags() (flags *pflag.FlagSet, help string) {

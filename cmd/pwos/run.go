@@ -29,9 +29,10 @@ to the kernel is descriptor 3; --channel stdio is for programs that speak the pr
 standard input and output, one line of JSON a message.
 
 In the foreground, run passes signals on, and ends with the agent as that ends: with its exit
-status, or by its signal; 127 means that it could not be started. How it ended is printed to
-stderr at a terminal, or if a call was refused. With -d, run prints the PID and leaves the
-agent running, and what it writes goes to its log: see "pwos ps", "pwos logs", "pwos kill".
+status, or by its signal; 127 means that it could not be started, 126 that it is no program.
+How it ended is printed to stderr at a terminal, or if a call was refused. With -d, run prints
+the PID and leaves the agent running, and what it writes goes to its log: see "pwos ps",
+"pwos logs", "pwos kill".
 
 PROGRAM is looked for in the PATH of this shell, and works in the current directory, the only
 place where the sandbox lets it write. If the kernel's own files are below that, it works in a

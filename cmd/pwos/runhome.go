@@ -132,7 +132,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	defer cli.CloseInto(&err, home)
 	want := make(map[string]string)
 	if j.home == "" {
-		want[".gitconfig"] = gitIdentity(ctx)
+		want[".gitconfig"] = gitSettings(ctx)
 	}
 	for name, text := range files {
 		want[name] = text
@@ -157,24 +157,33 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	return home.Path, nil
 }
 
-// gitIdentity returns a configuration of git with the user's name and address here, and nothing else of theirs.
-func gitIdentity(ctx context.Context) string {
+// gitKeys are the settings of git that an agent has from its user: who they are, and what decides how a repository looks. None of them
+// names a program, a file or an address.
+const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetags)|(pull|rebase|push|merge|rerere|advice|status|column|branch|tag|log)\.[a-z]+|` +
+	`color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
+	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|versionsort\.suffix)$`
+
+// gitSettings returns a configuration of git with the user's gitKeys, and nothing else of theirs.
+func gitSettings(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", gitKeys).Output()
+	if err != nil { // there is no git here, or the user has none of them
+		return ""
+	}
 	var b strings.Builder
-	for _, key := range []string{"name", "email"} {
-		out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--get", "user."+key).Output()
-		if err != nil { // there is no git here, or the user has none
-			continue
+	for setting := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		key, value, given := strings.Cut(setting, "\n")
+		section, name, _ := strings.Cut(key, ".")
+		fmt.Fprintf(&b, "[%s]\n\t%s", section, name)
+		if given {
+			value = strings.Map(func(r rune) rune {
+				if unicode.IsControl(r) {
+					return -1
+				}
+				return r
+			}, value)
+			fmt.Fprintf(&b, " = \"%s\"", strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value))
 		}
-		value := strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return -1
-			}
-			return r
-		}, strings.TrimSpace(string(out)))
-		if b.Len() == 0 {
-			b.WriteString("[user]\n")
-		}
-		fmt.Fprintf(&b, "\t%s = \"%s\"\n", key, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value))
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

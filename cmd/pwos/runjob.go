@@ -85,7 +85,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 			return nil, err
 		}
 	}
-	if program.Command, err = commandOf(args); err != nil {
+	if program.Command, err = asTyped(args, program); err != nil {
 		return nil, err
 	}
 	if p.Name != "" {
@@ -188,6 +188,18 @@ func inside(path, dir string) bool {
 	}
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// asTyped returns args such that the kernel finds the program that this shell would: unchanged if it looks in the same places, so that the
+// program sees its name as it was typed.
+func asTyped(args []string, program *schema.Program) ([]string, error) {
+	resolved, err := commandOf(args)
+	here, hereErr := os.Getwd()
+	here, realErr := filepath.EvalSymlinks(here)
+	if errors.Join(err, hereErr, realErr) == nil && program.Cwd != nil && *program.Cwd == here && program.Env["PATH"] == os.Getenv("PATH") {
+		return slices.Clone(args), nil
+	}
+	return resolved, err
 }
 
 // commandOf returns args with the program's absolute path, since the kernel's PATH and directory differ from this shell's. A name that

@@ -42,13 +42,13 @@ func taken(err error) bool {
 }
 
 // announce prints the PID of a detached agent, or returns why its program did not start.
-func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
+func (a *app) announce(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	d, err := cli.Describe(ctx, c, pid)
 	if err != nil {
 		return err
 	}
 	if d.Exit != nil && d.Exit.Reason == view.NotStarted && d.State == view.Terminated {
-		return ended(d)
+		return j.ended(d)
 	}
 	return a.PrintLine(fmt.Append(nil, pid))
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -14,13 +16,17 @@ import (
 )
 
 // ended returns the error of run for an agent's end; nil if the program exited with 0.
-func ended(d schema.Descriptor) error {
+func (j *job) ended(d schema.Descriptor) error {
 	end := d.Exit
 	switch {
 	case end == nil:
 		return nil
 	case end.Reason == view.NotStarted:
-		return fault.ProcessNotStarted.New("%s", view.Escaped(view.Why(end)))
+		id := fault.ProcessNotStarted
+		if len(j.args) > 0 && !executable(j.args[0]) {
+			id = fault.ProcessNotRunnable
+		}
+		return id.New("%s", view.Escaped(view.Why(end)))
 	case end.Signal != nil:
 		return cli.Ended{Status: int(128 + *end.Signal), Signal: syscall.Signal(*end.Signal)}
 	case end.Code == nil:
@@ -29,6 +35,12 @@ func ended(d schema.Descriptor) error {
 		return cli.Ended{Status: int(*end.Code)}
 	}
 	return nil
+}
+
+// executable reports whether a file is not one that this shell would find and then refuse.
+func executable(name string) bool {
+	_, err := exec.LookPath(name)
+	return !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EISDIR)
 }
 
 // run starts the agent of j. Without --detach, it returns after the agent's end.
@@ -56,7 +68,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err := a.tellEnd(ctx, c, &end); err != nil {
 			return err
 		}
-		return ended(end)
+		return j.ended(end)
 	})
 }
 
@@ -94,7 +106,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 		}
 	}
 	if j.detach {
-		return end, a.announce(ctx, c, pid)
+		return end, a.announce(ctx, c, j, pid)
 	}
 	if own != nil {
 		var cancel context.CancelCauseFunc

@@ -160,16 +160,17 @@ var entries = map[ID]Entry{
 	UndoAlready:    {Kind: Conflict, Meaning: "The entry is undone already.", Fix: "To do it again, undo the entry that the message names."},
 
 	// Processes and programs.
-	ProcessNotFound:   {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
-	ProcessNeverWas:   {Kind: Conflict, Meaning: "The calling process never existed.", Fix: "pwos ps shows the processes."},
-	ProcessEnded:      {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
-	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process has ended.", Fix: "pwos ps shows the processes."},
-	ProcessAlive:      {Kind: Conflict, Meaning: "It, or another in the same directory, is running.", Fix: "End it first: pwos kill PID."},
-	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
-	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The program could not be started.", Fix: "The message says why."},
-	ProcessTaken:      {Kind: Conflict, Meaning: "It belongs to a program or a key, and takes no connection.", Fix: "Attach under another name."},
-	ProcessOtherGrant: {Kind: Conflict, Meaning: "It has other capabilities than asked for.", Fix: "Leave capabilities out, or grant the difference: pwos cap grant PID --add SYSCALL."},
-	SandboxTooWide:    {Kind: Forbidden, Meaning: "The sandbox exceeds the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
+	ProcessNotFound:    {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
+	ProcessNeverWas:    {Kind: Conflict, Meaning: "The calling process never existed.", Fix: "pwos ps shows the processes."},
+	ProcessEnded:       {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
+	ProcessIsEnded:     {Kind: Conflict, Meaning: "The process has ended.", Fix: "pwos ps shows the processes."},
+	ProcessAlive:       {Kind: Conflict, Meaning: "It, or another in the same directory, is running.", Fix: "End it first: pwos kill PID."},
+	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
+	ProcessNotStarted:  {Kind: InvalidInput, Meaning: "The program could not be started.", Fix: "The message says why."},
+	ProcessNotRunnable: {Kind: InvalidInput, Meaning: "The file is no program, or may not be executed.", Fix: "The message says why; chmod +x FILE permits it."},
+	ProcessTaken:       {Kind: Conflict, Meaning: "It belongs to a program or a key, and takes no connection.", Fix: "Attach under another name."},
+	ProcessOtherGrant:  {Kind: Conflict, Meaning: "It has other capabilities than asked for.", Fix: "Leave capabilities out, or grant the difference: pwos cap grant PID --add SYSCALL."},
+	SandboxTooWide:     {Kind: Forbidden, Meaning: "The sandbox exceeds the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 
 	// Messages between processes.
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},

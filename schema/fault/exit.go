@@ -12,13 +12,15 @@ const (
 	ExitConflict    = 8   // conflict
 	ExitPending     = 9   // waits for an approval
 	ExitIntegrity   = 10  // an integrity check failed
+	ExitNotRunnable = 126 // the program was found and cannot be executed, as in shells
 	ExitNotStarted  = 127 // the program could not be started, as in shells
 )
 
 // exits has the ids whose exit status is not that of their kind, because the kind does not say whether the call was done.
 var exits = map[ID]int{
-	UsageInvalid:      ExitUsage,
-	ProcessNotStarted: ExitNotStarted,
+	UsageInvalid:       ExitUsage,
+	ProcessNotStarted:  ExitNotStarted,
+	ProcessNotRunnable: ExitNotRunnable,
 
 	AuthBusy:          ExitUnreachable,
 	DaemonNotRunning:  ExitUnreachable,

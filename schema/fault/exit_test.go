@@ -18,7 +18,7 @@ func TestExit(t *testing.T) {
 		fault.Timeout: 7, fault.Conflict: 8, fault.Ended: 8, fault.Pending: 9,
 	}
 	byID := map[fault.ID]int{
-		"usage.invalid": 2, "process.not_started": 127,
+		"usage.invalid": 2, "process.not_started": 127, "process.not_executable": 126,
 		"auth.busy": 6, "cluster.away": 6, "cluster.bus": 6, "cluster.kernel_away": 6, "daemon.hung_up": 6, "daemon.inside_agent": 6, "daemon.launch_failed": 6,
 		"daemon.no_answer": 6, "daemon.not_running": 6, "daemon.unreachable": 6, "kernel.stopping": 6,
 		"call.cancelled": 7, "cluster.fenced": 7, "cluster.unknown_outcome": 7, "journal.lost": 7, "kernel.interrupted": 7,

@@ -157,16 +157,17 @@ const (
 	MemoryChanged  ID = "memory.changed"
 
 	// Processes and programs.
-	ProcessNotFound   ID = "process.not_found"
-	ProcessNeverWas   ID = "process.never_was"
-	ProcessEnded      ID = "process.ended"
-	ProcessIsEnded    ID = "process.is_ended"
-	ProcessNameTaken  ID = "process.name_taken"
-	ProcessNotStarted ID = "process.not_started"
-	ProcessTaken      ID = "process.not_attachable"
-	ProcessOtherGrant ID = "process.other_capabilities"
-	ProcessAlive      ID = "process.alive"
-	SandboxTooWide    ID = "sandbox.too_wide"
+	ProcessNotFound    ID = "process.not_found"
+	ProcessNeverWas    ID = "process.never_was"
+	ProcessEnded       ID = "process.ended"
+	ProcessIsEnded     ID = "process.is_ended"
+	ProcessNameTaken   ID = "process.name_taken"
+	ProcessNotStarted  ID = "process.not_started"
+	ProcessNotRunnable ID = "process.not_executable"
+	ProcessTaken       ID = "process.not_attachable"
+	ProcessOtherGrant  ID = "process.other_capabilities"
+	ProcessAlive       ID = "process.alive"
+	SandboxTooWide     ID = "sandbox.too_wide"
 
 	// Messages between processes.
 	IpcMailboxFull ID = "ipc.mailbox_full"
