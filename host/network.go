@@ -15,7 +15,7 @@ type Sockets struct {
 	Proxy     net.Listener            // HTTP_PROXY has its address
 	DNS       net.PacketConn          // 127.0.0.1:53, UDP
 	DNSTCP    net.Listener            // 127.0.0.1:53, TCP
-	Relay     []net.Listener          // every address, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
+	Relay     []net.Listener          // where names lead to, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
 	Upstreams map[string]net.Listener // one for each of Command.Upstreams
 }
 

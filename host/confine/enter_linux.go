@@ -42,18 +42,13 @@ func (p *Plan) Enter() error {
 			return fmt.Errorf("make namespaces: %w", err)
 		}
 	}
+	if p.network() { // before /proc is read-only
+		if err := p.enterNetwork(); err != nil {
+			return err
+		}
+	}
 	if p.Mounts {
 		if err := p.build(); err != nil {
-			return err
-		}
-	}
-	if p.network() {
-		if err := loopback(); err != nil {
-			return err
-		}
-	}
-	if p.Listens() {
-		if err := p.listen(); err != nil {
 			return err
 		}
 	}

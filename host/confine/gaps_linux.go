@@ -21,6 +21,7 @@ func (m Means) Gaps() []string {
 		{m.Mounts && !m.Overlay && !m.mediates(), "agents can connect to Unix sockets in the home directory (needs overlay file systems)"},
 		{!m.Network && !m.Filter, "agents can use the network as the daemon's user can, whatever --net says (needs network namespaces or seccomp)"},
 		{!m.Network && m.Filter, "agents with --net kernel have no network but Http.Fetch (needs network namespaces)"},
+		{m.Network && !m.Link, "agents with --net kernel cannot listen on ports 80 and 443, and those that --host names with a port, nor any below 1024 (needs veth devices, and a writable /proc/sys)"},
 		{!m.IPC && !m.Filter, "agents can use the shared memory (SysV, POSIX message queues) of other programs (needs IPC namespaces or seccomp)"},
 		{!m.IPC && m.Filter, "programs that need SysV shared memory or message queues fail (needs IPC namespaces)"},
 		{!m.Filter, "agents can lower resource limits and priority of processes of their user, the daemon included (needs seccomp)"},

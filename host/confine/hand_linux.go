@@ -76,16 +76,16 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 		files = files[1:]
 		return f
 	}
-	if p.shares() {
-		h.Share = next()
-	}
 	if p.Listens() {
 		h.Sockets = &Sockets{}
-		for i := range p.addresses() {
+		for i := range len(p.inside()) + len(p.relays()) {
 			if f := next(); f != nil {
 				err = errors.Join(err, h.Sockets.take(i, p.Upstreams, f))
 			}
 		}
+	}
+	if p.shares() {
+		h.Share = next()
 	}
 	if p.connects() {
 		diag, listener := next(), next()
@@ -104,10 +104,10 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	return err
 }
 
-// take stores a socket by its index in addresses.
+// take stores a socket by its index in the order of Enter.
 func (s *Sockets) take(index, upstreams int, f *os.File) error {
 	defer f.Close() // the listener has a copy
-	if index == datagram {
+	if index == 1 {
 		conn, err := net.FilePacketConn(f)
 		s.DNS = conn
 		return err

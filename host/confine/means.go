@@ -40,6 +40,7 @@ type Means struct {
 	Mounts  bool // mount namespaces with tmpfs and read-only trees
 	Overlay bool // overlay file systems, to hide files by name
 	Network bool // network namespaces with a separate address
+	Link    bool // a second one for the relays, so that the program may listen on every port
 	IPC     bool // IPC namespaces
 	User    bool // the namespaces must be in a user namespace, since this process has no privilege to create them
 }

@@ -1,10 +1,9 @@
 package confine
 
 import (
-	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,125 +12,160 @@ import (
 // it.
 const backlog = 4096
 
-// loopback brings up the loopback interface of the calling thread's network, and gives it the addresses 198.18.0.0/15,
-// which names resolve to.
+// loopbackIndex is the index of the loopback interface in every network.
+const loopbackIndex = 1
+
+// loopback brings up the loopback interface of the calling thread's network.
 func loopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := openNetlink()
 	if err != nil {
 		return fmt.Errorf("bring loopback up: %w", err)
 	}
 	defer closeFD(fd)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+	if err := ask(fd, unix.RTM_SETLINK, device(loopbackIndex, unix.IFF_UP)); err != nil {
 		return fmt.Errorf("bring loopback up: %w", err)
 	}
-	if err := address([4]byte{198, 18, 0, 1}, 15); err != nil {
+	return nil
+}
+
+// names gives the loopback interface the addresses 198.18.0.0/15, which names resolve to.
+func names() error {
+	fd, err := openNetlink()
+	if err != nil {
+		return fmt.Errorf("add address to loopback: %w", err)
+	}
+	defer closeFD(fd)
+	if err := ask(fd, unix.RTM_NEWADDR, address(loopbackIndex, [4]byte{198, 18, 0, 1}, 15)); err != nil {
 		return fmt.Errorf("add address to loopback: %w", err)
 	}
 	return nil
 }
 
-// address adds an address to interface 1, loopback, where the whole prefix becomes local.
-func address(ip [4]byte, prefix uint8) error {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-	if err != nil {
+// enterNetwork sets up the calling thread's network, which is new, and opens the sockets that the daemon serves.
+func (p *Plan) enterNetwork() error {
+	if err := loopback(); err != nil {
 		return err
+	}
+	var relays []int
+	switch {
+	case p.Link && p.Listens():
+		var err error
+		if relays, err = p.separate(); err != nil {
+			return err
+		}
+	case p.Listens():
+		if err := names(); err != nil {
+			return err
+		}
+	}
+	if p.Link {
+		if err := freePorts(); err != nil {
+			return err
+		}
+	}
+	if !p.Listens() {
+		return nil
+	}
+	list := p.inside()
+	if !p.Link {
+		list = append(list, p.relays()...)
+	}
+	sockets, err := open(list)
+	p.hand = slices.Concat(p.hand, sockets, relays)
+	return err
+}
+
+// separate leaves the calling thread's network to the relays, whose sockets it returns, for a new one that is linked with
+// it.
+func (p *Plan) separate() ([]int, error) {
+	fd, err := openNetlink()
+	if err != nil {
+		return nil, fmt.Errorf("link network with relays: %w", err)
 	}
 	defer closeFD(fd)
-	const attribute = unix.SizeofRtAttr + 4
-	message := make([]byte, unix.SizeofNlMsghdr+unix.SizeofIfAddrmsg+2*attribute)
-	*(*unix.NlMsghdr)(unsafe.Pointer(&message[0])) = unix.NlMsghdr{
-		Len: uint32(len(message)), Type: unix.RTM_NEWADDR, Seq: 1,
-		Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_EXCL,
-	}
-	*(*unix.IfAddrmsg)(unsafe.Pointer(&message[unix.SizeofNlMsghdr])) = unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: prefix, Index: 1}
-	rest := message[unix.SizeofNlMsghdr+unix.SizeofIfAddrmsg:]
-	for _, kind := range []uint16{unix.IFA_LOCAL, unix.IFA_ADDRESS} {
-		binary.NativeEndian.PutUint16(rest, attribute)
-		binary.NativeEndian.PutUint16(rest[2:], kind)
-		copy(rest[unix.SizeofRtAttr:], ip[:])
-		rest = rest[attribute:]
-	}
-	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
-	}
-	answer := make([]byte, 1024)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
+	relays, err := open(p.relays())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if n < unix.SizeofNlMsghdr+4 {
-		return unix.EPROTO
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("make network: %w", err)
 	}
-	if errno := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); errno < 0 {
-		return unix.Errno(-errno)
+	if err := loopback(); err != nil {
+		return nil, err
 	}
-	return nil
+	return relays, link(fd)
 }
 
-// addresses returns the addresses that the daemon serves in a program's network, in the order of their sockets.
-func (p *Plan) addresses() []unix.SockaddrInet4 {
-	local := [4]byte{127, 0, 0, 1}
-	list := []unix.SockaddrInet4{{Port: ProxyPort, Addr: local}, {Port: dnsPort, Addr: local}, {Port: dnsPort, Addr: local}}
-	for i := range p.Upstreams {
-		list = append(list, unix.SockaddrInet4{Port: UpstreamPort + i, Addr: local})
+// socket is one that the daemon serves.
+type socket struct {
+	netip.AddrPort
+	kind int
+}
+
+// The kinds of sockets.
+const (
+	listening = unix.SOCK_STREAM
+	packets   = unix.SOCK_DGRAM
+)
+
+// inside returns the sockets in the program's network that the daemon serves, in the order in which they are handed over.
+func (p *Plan) inside() []socket {
+	at := func(port int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 	}
-	for _, port := range p.relays() {
-		list = append(list, unix.SockaddrInet4{Port: int(port)})
+	list := []socket{{at(ProxyPort), listening}, {at(dnsPort), packets}, {at(dnsPort), listening}}
+	for i := range p.Upstreams {
+		list = append(list, socket{at(UpstreamPort + i), listening})
 	}
 	return list
 }
 
-// relays returns the ports on which connections to names are accepted: 80 and 443, and those granted by --host NAME:PORT.
-func (p *Plan) relays() []uint16 {
-	list := []uint16{80, 443}
+// relays returns the sockets on which connections to names are accepted: on 80 and 443, and the ports of --host NAME:PORT. They
+// are handed over last.
+func (p *Plan) relays() []socket {
+	ports := []uint16{80, 443}
 	for _, port := range p.Ports {
 		reserved := port == 0 || port == dnsPort || port >= ProxyPort && int(port) < UpstreamPort+p.Upstreams
-		if !reserved && !slices.Contains(list, port) {
-			list = append(list, port)
+		if (p.Link && port > 0 || !reserved) && !slices.Contains(ports, port) {
+			ports = append(ports, port)
 		}
+	}
+	list := make([]socket, len(ports))
+	for i, port := range ports {
+		list[i] = socket{netip.AddrPortFrom(netip.IPv4Unspecified(), port), listening}
 	}
 	return list
 }
 
-// datagram is the index in addresses of the only datagram socket.
-const datagram = 1
-
-// listen opens the sockets for HandOver.
-func (p *Plan) listen() error {
-	for i, at := range p.addresses() {
-		fd, err := bound(at, i == datagram)
+// open opens sockets in the calling thread's network.
+func open(list []socket) (fds []int, err error) {
+	for _, s := range list {
+		fd, err := s.open()
 		if err != nil {
-			return fmt.Errorf("listen on port %d of its network: %w", at.Port, err)
+			return nil, fmt.Errorf("listen on port %d of its network: %w", s.Port(), err)
 		}
-		p.hand = append(p.hand, fd)
+		fds = append(fds, fd)
 	}
-	return nil
+	return fds, nil
 }
 
-func bound(at unix.SockaddrInet4, packets bool) (int, error) {
-	kind := unix.SOCK_STREAM
-	if packets {
-		kind = unix.SOCK_DGRAM
+func (s socket) open() (int, error) {
+	family, at := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(s.Port()), Addr: s.Addr().As16()})
+	if s.Addr().Is4() {
+		family, at = unix.AF_INET, &unix.SockaddrInet4{Port: int(s.Port()), Addr: s.Addr().As4()}
 	}
-	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := unix.Socket(family, s.kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
-	if !packets {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-			return -1, err
-		}
+	if s.kind == packets {
+		return fd, unix.Bind(fd, at)
 	}
-	if err := unix.Bind(fd, &at); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return -1, err
 	}
-	if packets {
-		return fd, nil
+	if err := unix.Bind(fd, at); err != nil {
+		return -1, err
 	}
 	return fd, unix.Listen(fd, backlog)
 }

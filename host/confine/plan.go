@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Ports on 127.0.0.1 inside a program's network. All are below 1024, where the program itself cannot listen.
+// Ports on 127.0.0.1 inside a program's network. All are below 1024, where few programs listen.
 const (
 	ProxyPort    = 901
 	UpstreamPort = 902 // the first one; each further upstream has the next port

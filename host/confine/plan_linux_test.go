@@ -14,7 +14,7 @@ import (
 
 // full returns the means of a machine that lacks nothing.
 func full() confine.Means {
-	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, IPC: true}
+	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, Link: true, IPC: true}
 }
 
 // TestLevels shows the result of each level if one of the means is missing: strict names it and refuses, default starts
@@ -52,6 +52,11 @@ func TestLevels(t *testing.T) {
 	}
 	if _, err := confine.New(confine.Request{Level: confine.Strict, Net: confine.NetNone, Dir: dir}, full()); err != nil {
 		t.Error(err)
+	}
+	lone := full()
+	lone.Link = false
+	if gaps := strings.Join(lone.Gaps(), "\n"); !strings.Contains(gaps, "cannot listen on ports 80 and 443, and those that --host names") {
+		t.Errorf("without veth devices the gaps are\n%s", gaps)
 	}
 }
 

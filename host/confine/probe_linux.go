@@ -10,12 +10,19 @@ const (
 	triedOverlay
 	triedNetwork
 	triedIPC
+	triedLink
 )
 
 // Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
 // The caller's goroutine must be locked to that thread, which ends with the process. Creating a namespace is not
 // sufficient: some systems allow that and refuse the mount.
 func Try() (tried int) {
+	if unix.Unshare(unix.CLONE_NEWNET) == nil && loopback() == nil && names() == nil {
+		tried |= triedNetwork
+		if unix.Unshare(unix.CLONE_NEWNET) == nil && (&Plan{Means: Means{Network: true, Link: true}, Net: NetKernel}).enterNetwork() == nil {
+			tried |= triedLink
+		}
+	}
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
 		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory is suitable
 			if !isDir(dir) {
@@ -31,9 +38,6 @@ func Try() (tried int) {
 			break
 		}
 	}
-	if unix.Unshare(unix.CLONE_NEWNET) == nil && loopback() == nil {
-		tried |= triedNetwork
-	}
 	if unix.Unshare(unix.CLONE_NEWIPC) == nil {
 		tried |= triedIPC
 	}
@@ -44,7 +48,7 @@ func Try() (tried int) {
 func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter(), Notify: canNotify()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0
-	m.Network, m.IPC = tried&triedNetwork != 0, tried&triedIPC != 0
+	m.Network, m.IPC, m.Link = tried&triedNetwork != 0, tried&triedIPC != 0, tried&triedLink != 0
 	m.User = user && tried != 0
 	return m
 }
