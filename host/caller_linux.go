@@ -24,6 +24,8 @@ const callerTime = 10 * time.Second
 type caller struct {
 	conn  *net.UnixConn
 	files []handed // by number, until they are the program's
+	// opens says that the client can use a terminal that the host opens, in place of those among files.
+	opens bool
 }
 
 // handed is a descriptor of a caller. It is no os.File, which would change its mode (O_NONBLOCK) for the caller too.
@@ -39,6 +41,12 @@ func (h handed) Close() error { return unix.Close(int(h)) }
 func (h handed) regular() bool {
 	var info unix.Stat_t
 	return unix.Fstat(int(h), &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// terminal reports whether it is the program's end of a pseudo-terminal.
+func (h handed) terminal() bool {
+	var info unix.Stat_t
+	return unix.Fstat(int(h), &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR && isTerminal(info.Rdev)
 }
 
 // dup returns a copy for the host's own use.
@@ -89,7 +97,8 @@ func openCaller(ctx context.Context, path string) (c *caller, err error) {
 func (c *caller) receive() error {
 	const want, room = 3, 16 // with room for more, too many are told from enough; the system closes what has no room
 	control := make([]byte, unix.CmsgSpace(4*room))
-	n, controls, flags, _, err := c.conn.ReadMsgUnix(make([]byte, 1), control)
+	says := make([]byte, 1)
+	n, controls, flags, _, err := c.conn.ReadMsgUnix(says, control)
 	if err == nil && n == 0 {
 		err = io.ErrUnexpectedEOF
 	}
@@ -115,6 +124,27 @@ func (c *caller) receive() error {
 		if err := fit(file); err != nil {
 			return fmt.Errorf("%w: descriptor %d of the caller %w", ErrCommand, fd, err)
 		}
+		c.opens = c.opens || says[0] == takesTerminal && file.terminal()
+	}
+	return nil
+}
+
+// takesTerminal is what a client says, with its descriptors, that can use a terminal that the host opens.
+const takesTerminal = 1
+
+// give passes the host's end of the program's terminal to the client, and waits until that has set it up: the program must not see a
+// terminal without a size.
+func (c *caller) give(terminal *os.File) error {
+	defer closeFile(terminal)
+	if err := c.conn.SetDeadline(time.Now().Add(callerTime)); err != nil {
+		return fmt.Errorf("pass terminal on: %w", err)
+	}
+	_, _, err := c.conn.WriteMsgUnix([]byte{takesTerminal}, unix.UnixRights(int(terminal.Fd())), nil)
+	if err == nil {
+		_, err = io.ReadFull(c.conn, make([]byte, 1))
+	}
+	if err = errors.Join(err, c.conn.SetDeadline(time.Time{})); err != nil {
+		return fmt.Errorf("pass terminal on: %w", err)
 	}
 	return nil
 }

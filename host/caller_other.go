@@ -9,7 +9,10 @@ import (
 )
 
 // caller is a client that hands over its standard input, output and error, which is possible only on Linux.
-type caller struct{ files []handed }
+type caller struct {
+	files []handed
+	opens bool
+}
 
 type handed struct{ *os.File }
 
@@ -21,6 +24,8 @@ func (h handed) dup() (*os.File, error) { return h.File, nil }
 func openCaller(context.Context, string) (*caller, error) {
 	return nil, fmt.Errorf("%w: a caller's own standard input and output", ErrUnsupported)
 }
+
+func (c *caller) give(*os.File) error { return nil }
 
 func (c *caller) attend(*Process) {}
 

@@ -64,6 +64,10 @@ func (p *Process) serve(hand *net.UnixConn) error {
 		err = p.serveNetwork(taken.Sockets)
 		taken.Sockets = nil
 	}
+	if err == nil && taken.Terminal != nil {
+		err = p.caller.give(taken.Terminal)
+		taken.Terminal = nil
+	}
 	if err != nil {
 		return errors.Join(err, taken.Close())
 	}

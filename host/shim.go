@@ -174,11 +174,19 @@ func (o order) carry(status *os.File) (string, error) {
 	if o.born > 0 {
 		return "sandbox", o.replace() // which returns only an error
 	}
-	if err := takeTerminal(); err != nil {
-		return "terminal", err
+	own := o.plan != nil && o.plan.Terminal
+	if !own {
+		if err := takeTerminal(); err != nil {
+			return "terminal", err
+		}
 	}
 	if err := o.enter(); err != nil {
 		return "sandbox", err
+	}
+	if own {
+		if err := errors.Join(o.plan.OpenTerminal(), takeTerminal()); err != nil {
+			return "terminal", err
+		}
 	}
 	if err := o.wear(); err != nil {
 		return "mark", err

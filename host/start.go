@@ -30,6 +30,9 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		return nil, errors.Join(p.failed("fork", class(err)), p.discard())
 	}
 	p.conn, p.stderr, p.outlet, p.caller, p.copies = e.conn, e.log, e.outlet, e.caller, e.copies
+	if p.plan != nil && e.caller != nil {
+		p.plan.Terminal = e.caller.opens && p.plan.OwnPtys()
+	}
 	status, hand, err := h.fork(p, e)
 	if err != nil {
 		return nil, errors.Join(p.failed("fork", err), e.closeAll(), p.discard())

@@ -37,6 +37,7 @@ type ownStdio struct {
 	signals  chan os.Signal // to be forwarded
 	taken    chan struct{}  // closed when the kernel has the descriptors, or will not get them
 	kernel   *net.UnixConn  // nil: it has not got them; set before taken is closed
+	settled  chan struct{}  // closed when the kernel can pass on no terminal any more
 	workers  sync.WaitGroup
 	over     chan struct{}
 }
@@ -49,7 +50,7 @@ func newOwnStdio(a *app, dir string, noTTY bool) (o *ownStdio, err error) {
 	if err := sweepStdio(dir); err != nil {
 		return nil, err
 	}
-	o = &ownStdio{app: a, files: [3]*os.File{a.Stdin, a.Stdout, a.Stderr}, taken: make(chan struct{}), over: make(chan struct{})}
+	o = &ownStdio{app: a, files: [3]*os.File{a.Stdin, a.Stdout, a.Stderr}, taken: make(chan struct{}), settled: make(chan struct{}), over: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.close())
@@ -145,7 +146,9 @@ func (o *ownStdio) withoutTerminal() error {
 
 // serve hands the descriptors over to the kernel, once.
 func (o *ownStdio) serve() {
-	defer close(o.taken)
+	defer close(o.settled)
+	taken := sync.OnceFunc(func() { close(o.taken) })
+	defer taken()
 	for {
 		conn, err := o.listener.AcceptUnix()
 		if err != nil {
@@ -154,6 +157,8 @@ func (o *ownStdio) serve() {
 		if err := o.give(conn); err == nil {
 			o.kernel = conn
 			_ = o.listener.Close() // and removes the socket
+			taken()
+			o.settle()
 			return
 		}
 		_ = conn.Close() // not the kernel
@@ -169,8 +174,46 @@ func (o *ownStdio) give(conn *net.UnixConn) error {
 	for _, file := range o.files {
 		fds = append(fds, int(file.Fd()))
 	}
-	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
+	says := []byte{0}
+	if o.terminal != nil {
+		says[0] = takesTerminal
+	}
+	_, _, err := conn.WriteMsgUnix(says, unix.UnixRights(fds...), nil)
 	return err
+}
+
+// takesTerminal says to the kernel that it may open the program's terminal itself, where the program has terminals of its own.
+const takesTerminal = 1
+
+// settle waits until the kernel passes on the terminal that it has opened, or begin or close ends the wait. If the terminal cannot be set
+// up, it is not confirmed, and the program does not start.
+func (o *ownStdio) settle() {
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := o.kernel.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil || n == 0 {
+		return
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) != 1 {
+		return
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return
+	}
+	unix.CloseOnExec(fds[0])
+	if err := o.terminal.replace(fds[0]); err == nil {
+		_, _ = o.kernel.Write([]byte{takesTerminal}) // fails if the kernel has ended, which others see
+	}
+}
+
+// unwait ends the wait of settle.
+func (o *ownStdio) unwait() error {
+	if err := o.kernel.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		return fmt.Errorf("hand over standard input and output: %w", err)
+	}
+	<-o.settled
+	return nil
 }
 
 // begin lets go of what the program has now, so that the other ends of pipes see when it closes them, and forwards signals.
@@ -179,6 +222,9 @@ func (o *ownStdio) begin(keep bool) error {
 	_ = o.listener.Close()
 	if <-o.taken; o.kernel == nil { // it could not even try to start the program
 		return nil
+	}
+	if err := o.unwait(); err != nil {
+		return err
 	}
 	o.workers.Go(o.forward)
 	if err := o.closeFiles(); err != nil {
@@ -254,13 +300,16 @@ func (o *ownStdio) closeFiles() error {
 
 // close restores the terminal, and hangs up: a program that still runs is ended.
 func (o *ownStdio) close() error {
-	if o.signals != nil {
-		signal.Stop(o.signals)
-	}
 	close(o.over)
 	var errs []error
 	if o.listener != nil {
 		errs = append(errs, ignoreClosed(o.listener.Close()))
+	}
+	if o.signals != nil { // and serve runs
+		signal.Stop(o.signals)
+		if <-o.taken; o.kernel != nil {
+			errs = append(errs, o.unwait())
+		}
 	}
 	errs = append(errs, o.closeFiles())
 	if o.terminal != nil {

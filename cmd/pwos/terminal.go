@@ -58,13 +58,34 @@ func newTerminal(a *app) (*terminal, error) {
 		return nil, fmt.Errorf("make terminal: %w", err)
 	}
 	t.hangUp = sync.OnceValue(t.ours.Close)
-	if err = copySettings(t.own, t.theirs, !t.keyed); err == nil {
-		err = t.resize()
-	}
-	if err != nil {
+	if err = t.settle(); err != nil {
 		return nil, errors.Join(fmt.Errorf("make terminal: %w", err), t.hangUp(), t.theirs.Close())
 	}
 	return t, nil
+}
+
+// settle gives the pseudo-terminal the settings and the size of this process's terminal.
+func (t *terminal) settle() error {
+	raw, err := t.ours.SyscallConn() // Fd would make it blocking
+	if err != nil {
+		return err
+	}
+	controlErr := raw.Control(func(fd uintptr) { err = copySettings(int(t.own.Fd()), int(fd), !t.keyed) })
+	if err = errors.Join(err, controlErr); err != nil {
+		return err
+	}
+	return t.resize()
+}
+
+// replace puts another pseudo-terminal in the place of this process's, by its descriptor: one that the program can find by its name.
+func (t *terminal) replace(fd int) error {
+	err := unix.SetNonblock(fd, true)
+	ours := os.NewFile(uintptr(fd), "terminal")
+	if err = errors.Join(err, t.hangUp(), t.theirs.Close()); err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	t.ours, t.hangUp = ours, sync.OnceValue(ours.Close)
+	return t.settle()
 }
 
 // resize copies the size of this process's terminal to the pseudo-terminal. The system notifies the program.
@@ -86,7 +107,7 @@ func (t *terminal) resize() error {
 
 // attach connects this process's terminal to the pseudo-terminal. The program must already have its end.
 func (t *terminal) attach() (err error) {
-	if err := t.theirs.Close(); err != nil {
+	if err := ignoreClosed(t.theirs.Close()); err != nil { // replace closes it too
 		return fmt.Errorf("connect terminal: %w", err)
 	}
 	t.out.to = t.own

@@ -35,15 +35,15 @@ func openPair() (ours, theirs *os.File, err error) {
 }
 
 // copySettings gives a terminal the settings of another, without processing of output if plain.
-func copySettings(from, to *os.File, plain bool) error {
-	settings, err := unix.IoctlGetTermios(int(from.Fd()), unix.TCGETS)
+func copySettings(from, to int, plain bool) error {
+	settings, err := unix.IoctlGetTermios(from, unix.TCGETS)
 	if err != nil {
 		return err
 	}
 	if plain {
 		settings.Oflag &^= unix.OPOST
 	}
-	return unix.IoctlSetTermios(int(to.Fd()), unix.TCSETS, settings)
+	return unix.IoctlSetTermios(to, unix.TCSETS, settings)
 }
 
 // suspends reports whether the key for a stop is to stop the program, but will not: the system does not stop the group of a session's

@@ -13,7 +13,7 @@ func openPair() (ours, theirs *os.File, err error) {
 }
 
 // copySettings is never called, since openPair fails.
-func copySettings(*os.File, *os.File, bool) error { return nil }
+func copySettings(int, int, bool) error { return nil }
 
 // suspends is never called, since openPair fails.
 func (t *terminal) suspends() bool { return false }

@@ -232,6 +232,8 @@ func (b *builder) add(n int, l layer) error {
 			return err
 		}
 		return attach(fd, l.path)
+	case ptys:
+		return addPtys()
 	case file:
 		return b.file(n, l)
 	case veil:

@@ -14,7 +14,7 @@ import (
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Hands reports whether the process that carries out the plan calls HandOver.
-func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.connects() }
+func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.connects() || p.Terminal }
 
 func (p *Plan) shares() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
@@ -87,8 +87,15 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	if p.shares() {
 		h.Share = next()
 	}
+	var diag *os.File
 	if p.connects() {
-		diag, listener := next(), next()
+		diag = next()
+	}
+	if p.Terminal {
+		h.Terminal = next()
+	}
+	if p.connects() {
+		listener := next()
 		if err == nil {
 			h.Connects = newConnects(listener, diag)
 		} else if diag != nil {

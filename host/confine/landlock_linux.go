@@ -91,6 +91,9 @@ func (p *Plan) landlock() error {
 		rights, resolve uint64
 	}
 	rules := []rule{{p.Writable, whole, unix.RESOLVE_NO_SYMLINKS}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	if p.OwnPtys() { // otherwise these are the operator's
+		rules = append(rules, rule{[]string{ptysDir, ptysMaster}, set.Handled_access_fs & (onFiles | readAll), 0})
+	}
 	if p.ABI >= abiUnix && p.Sockets != "" {
 		rules = append(rules, rule{[]string{p.Sockets}, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, 0})
 	}

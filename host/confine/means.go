@@ -42,6 +42,7 @@ type Means struct {
 	Network bool // network namespaces with a separate address
 	Link    bool // a second one for the relays, so that the program may listen on every port
 	IPC     bool // IPC namespaces
+	Ptys    bool // pseudo-terminals of its own in a mount namespace
 	User    bool // the namespaces must be in a user namespace, since this process has no privilege to create them
 }
 

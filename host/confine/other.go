@@ -13,6 +13,9 @@ func (p *Plan) Listens() bool { return false }
 // Hands reports whether a process hands anything over.
 func (p *Plan) Hands() bool { return false }
 
+// OpenTerminal does nothing: programs have no pseudo-terminals of their own.
+func (p *Plan) OpenTerminal() error { return nil }
+
 // Receive receives nothing: programs have no separate networks.
 func (p *Plan) Receive(*net.UnixConn) (Handed, error) { return Handed{}, nil }
 

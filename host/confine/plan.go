@@ -86,6 +86,7 @@ const (
 	sized     kind = "4" // an empty writable directory that the daemon sees too
 	file      kind = "5" // a read-only file
 	veil      kind = "6" // the directory without some names and without Unix sockets
+	ptys      kind = "7" // pseudo-terminals that only the program has
 )
 
 // Plan is how a program is confined.
@@ -102,6 +103,7 @@ type Plan struct {
 	Upstreams int
 	Sockets   string // directory whose Unix sockets Landlock allows
 	Tmp       string // the program's name of Request.Tmp
+	Terminal  bool   // the program's own terminal is one of its pseudo-terminals; see OpenTerminal
 	layers    []layer
 	hand      []int // descriptors for HandOver
 }
@@ -158,6 +160,11 @@ func New(r Request, has Means) (*Plan, error) {
 	return p, nil
 }
 
+// OwnPtys reports whether the program's pseudo-terminals are its own.
+func (p *Plan) OwnPtys() bool {
+	return p.Mounts && slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == ptys })
+}
+
 func sources(places []Place, write bool) (list []string) {
 	for _, at := range places {
 		if at.Write == write {
@@ -171,10 +178,16 @@ func sources(places []Place, write bool) (list []string) {
 func systemFiles() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/fd", "/dev/shm",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/fd", "/dev/shm",
 		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup",
 	}
 }
+
+// Where programs open pseudo-terminals.
+const (
+	ptysDir    = "/dev/pts"
+	ptysMaster = "/dev/ptmx"
+)
 
 // devices are harmless and needed by programs. Others can be opened only if they are requested: a disk contains everything
 // that is hidden, and a terminal what the operator types.

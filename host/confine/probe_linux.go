@@ -11,6 +11,7 @@ const (
 	triedNetwork
 	triedIPC
 	triedLink
+	triedPtys
 )
 
 // Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
@@ -34,6 +35,9 @@ func Try() (tried int) {
 				if p.layers[0] = veiled; p.build() == nil {
 					tried |= triedOverlay
 				}
+				if p.layers[0] = (layer{kind: ptys, path: ptysDir}); p.build() == nil && canOpenPty() {
+					tried |= triedPtys
+				}
 			}
 			break
 		}
@@ -48,7 +52,7 @@ func Try() (tried int) {
 func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter(), Notify: canNotify()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0
-	m.Network, m.IPC, m.Link = tried&triedNetwork != 0, tried&triedIPC != 0, tried&triedLink != 0
+	m.Network, m.IPC, m.Link, m.Ptys = tried&triedNetwork != 0, tried&triedIPC != 0, tried&triedLink != 0, tried&triedPtys != 0
 	m.User = user && tried != 0
 	return m
 }

@@ -33,6 +33,8 @@ func (s *Sockets) Close() error {
 type Handed struct {
 	Share   *os.File // the directory of Request.Share; nil: there is none
 	Sockets *Sockets // nil: the daemon does not serve the program's network
+	// Terminal is the host's end of the program's terminal; nil: it has none of its own pseudo-terminals.
+	Terminal *os.File
 	// Connects are the program's calls of connect. nil: the program makes them itself.
 	Connects *Connects
 }
@@ -45,6 +47,9 @@ func (h Handed) Close() error {
 	}
 	if h.Sockets != nil {
 		errs = append(errs, h.Sockets.Close())
+	}
+	if h.Terminal != nil {
+		errs = append(errs, h.Terminal.Close())
 	}
 	if h.Connects != nil {
 		errs = append(errs, h.Connects.Close())

@@ -221,6 +221,11 @@ func (t *tree) given() []layer {
 			list = append(list, layer{kind: bindMount, path: path, source: path, optional: true})
 		}
 	}
+	if t.has.Ptys && !slices.ContainsFunc(list, func(l layer) bool {
+		return within(l.path, ptysDir) || within(l.path, "/dev") && within(ptysDir, l.path)
+	}) {
+		list = append(list, layer{kind: ptys, path: ptysDir})
+	}
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}
@@ -407,7 +412,7 @@ func deepest(list []layer, path string) (found layer) {
 // visible reports whether a path shows the machine's own file.
 func visible(list []layer, path string) bool {
 	switch deepest(list, path).kind {
-	case scratch, empty, sized:
+	case scratch, empty, sized, ptys:
 		return false
 	}
 	return true

@@ -61,6 +61,14 @@ func TestTransparent(t *testing.T) {
 		`set -o pipefail; echo x | $RUN sh -c 'cat; exit 9' | cat; echo $?`,
 		`python3 -c 'import socket,subprocess,sys; a,b=socket.socketpair(); a.send(b"ping"); a.shutdown(1); sys.stdout.flush(); print(subprocess.run(sys.argv[1].split()+["cat"],stdin=b,stdout=b).returncode, a.recv(9))' "$RUN "`,
 	}
+	// Programs that open pseudo-terminals.
+	lines = append(
+		lines,
+		`$RUN python3 -c 'import pty,os,sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(["sh", "-c", "test -t 0 && tty | tr -d 0-9; exit 3"])))' </dev/null; echo $?`,
+		`$RUN script -qec 'test -t 1 && echo "$(tty | tr -d 0-9)"; exit 4' /dev/null </dev/null; echo $?`,
+		`$RUN expect -c 'spawn -noecho sh -c "read -r line; echo got \$line; exit 6"; send "typed\r"; expect "got typed"; expect eof; exit [lindex [wait] 3]' </dev/null; echo $?`,
+		`$RUN sh -c 'tmux -f /dev/null -L t new-session -d "tty | tr -d 0-9 >said; tmux -L t wait-for -S done"; tmux -L t wait-for done; cat said' </dev/null`,
+	)
 	for _, code := range []int{0, 1, 2, 6, 9, 77, 126, 127, 128, 130, 255} {
 		lines = append(lines, fmt.Sprintf(`$RUN sh -c 'exit %d'`, code))
 	}

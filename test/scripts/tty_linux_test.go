@@ -66,6 +66,10 @@ func TestTerminal(t *testing.T) {
 	s.Insist("\x03", `\^C(.|\r|\n)*ready> `)
 	s.Enter("echo status $?\r")
 	s.Expect(`\r\nstatus 130\r\n`)
+	if !strings.Contains(p.pwos(t, "status", "--json"), "cannot open pseudo-terminals") {
+		s.Enter("tty\r") // it has a name
+		s.Expect(`\r\n/dev/pts/[0-9]+\r\n`)
+	}
 	s.Enter("tty </dev/tty >/dev/null && echo mine\r") // the controlling terminal can be opened
 	s.Expect(`\r\nmine\r\n`)
 
