@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"regexp"
 	"sync"
 	"syscall"
 	"time"
@@ -253,40 +252,6 @@ func (t *terminal) detach() error {
 	t.restore()
 	return errors.Join(err, t.in.Close())
 }
-
-// lastAnswer bounds the wait for a terminal's answers. One that answers nothing costs this much.
-const lastAnswer = time.Second
-
-// drain reads the terminal's answers to what an ended program has asked, such as ESC [ 6 n, which the shell would take for
-// keys. A terminal answers in the order of the questions, so drain asks a last one, and reads up to its answer. Keys that were
-// pressed before that were meant for the program, and are lost; later ones are the shell's.
-func (t *terminal) drain() {
-	if !t.out.asked {
-		return
-	}
-	if _, err := io.WriteString(t.own, "\x1b[5n"); err != nil {
-		return // the terminal is closed
-	}
-	var read []byte
-	buf, late := make([]byte, 256), time.Now().Add(lastAnswer)
-	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer.FindAllIndex(read, -1)) {
-		fds := []unix.PollFd{{Fd: int32(t.own.Fd()), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, int(time.Until(late).Milliseconds()))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil || n == 0 || time.Now().After(late) || len(read) > 1<<16:
-			return
-		}
-		if n, err = t.own.Read(buf); err != nil {
-			return
-		}
-		read = append(read, buf[:n]...)
-	}
-}
-
-// statusAnswer is a terminal's answer to ESC [ 5 n.
-var statusAnswer = regexp.MustCompile(`\x1b\[[03]n`)
 
 // finish waits until the last output of an ended program was shown, at most lastOutput.
 func (t *terminal) finish() {

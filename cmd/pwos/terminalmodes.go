@@ -2,12 +2,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // terminalModes copies a program's output, and records which modes of the terminal the program has changed, such as the alternate
@@ -136,3 +141,37 @@ func (m *terminalModes) undo() error {
 	_, err := m.to.Write(b.Bytes())
 	return err
 }
+
+// lastAnswer bounds the wait for a terminal's answers. One that answers nothing costs this much.
+const lastAnswer = time.Second
+
+// drain reads the terminal's answers to what an ended program has asked, such as ESC [ 6 n, which the shell would take for
+// keys. A terminal answers in the order of the questions, so drain asks a last one, and reads up to its answer. Keys that were
+// pressed before that were meant for the program, and are lost; later ones are the shell's.
+func (t *terminal) drain() {
+	if !t.out.asked {
+		return
+	}
+	if _, err := io.WriteString(t.own, "\x1b[5n"); err != nil {
+		return // the terminal is closed
+	}
+	var read []byte
+	buf, late := make([]byte, 256), time.Now().Add(lastAnswer)
+	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer.FindAllIndex(read, -1)) {
+		fds := []unix.PollFd{{Fd: int32(t.own.Fd()), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(time.Until(late).Milliseconds()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || n == 0 || time.Now().After(late) || len(read) > 1<<16:
+			return
+		}
+		if n, err = t.own.Read(buf); err != nil {
+			return
+		}
+		read = append(read, buf[:n]...)
+	}
+}
+
+// statusAnswer is a terminal's answer to ESC [ 5 n.
+var statusAnswer = regexp.MustCompile(`\x1b\[[03]n`)
