@@ -119,7 +119,9 @@ type Command struct {
 	Grace time.Duration
 	// Stderr is the path of a FIFO that gets what the program writes to standard error, besides the log; "" means none. The program
 	// waits for its reader.
-	Stderr  string
+	Stderr string
+	// Umask is the program's umask; nil means the daemon's.
+	Umask   *int64
 	Limits  Limits
 	Sandbox Mode // "" means default
 	Net     Net  // "" means that of the mode
@@ -222,6 +224,8 @@ func (c Command) wrong() string {
 		return fmt.Sprintf("net %q is not one of none, kernel, open", c.Net)
 	case c.Sandbox == SandboxOff && c.Net != NetOpen:
 		return "sandbox off does not confine the network: net must be open"
+	case c.Umask != nil && (*c.Umask < 0 || *c.Umask > 0o777):
+		return fmt.Sprintf("umask %o is out of range", *c.Umask)
 	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:
 		return "bounds of the log are out of range"
 	}

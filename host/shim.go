@@ -77,6 +77,7 @@ type order struct {
 	files   int64 //
 	uid     int   // user, group and further groups of the program; -1: those of the daemon
 	gid     int
+	umask   int // -1: that of the daemon
 	groups  []int
 	program string // absolute path
 	plan    *confine.Plan
@@ -95,7 +96,7 @@ func (o order) words() []string {
 	}
 	var list []string
 	for _, n := range []int64{
-		int64(o.parent), int64(o.mark), int64(o.status), int64(o.hand), int64(o.born), o.cpu, o.memory, o.files, int64(o.uid), int64(o.gid),
+		int64(o.parent), int64(o.mark), int64(o.status), int64(o.hand), int64(o.born), o.cpu, o.memory, o.files, int64(o.uid), int64(o.gid), int64(o.umask),
 		int64(len(groups)), int64(len(plan)), int64(len(o.env)),
 	} {
 		list = append(list, strconv.FormatInt(n, 10))
@@ -105,7 +106,7 @@ func (o order) words() []string {
 
 // readOrder decodes the words of words.
 func readOrder(words []string) (o order, err error) {
-	const numbers = 13
+	const numbers = 14
 	if len(words) < numbers+1 {
 		return o, fmt.Errorf("%d words are too few", len(words))
 	}
@@ -124,13 +125,13 @@ func readOrder(words []string) (o order, err error) {
 		list, rest = rest[:count], rest[count:]
 		return list
 	}
-	groups, plan, env := take(n[10]), take(n[11]), take(n[12])
+	groups, plan, env := take(n[11]), take(n[12]), take(n[13])
 	if err != nil {
 		return o, err
 	}
 	o = order{
 		parent: int(n[0]), mark: mark(n[1]), status: int(n[2]), hand: int(n[3]), born: int(n[4]),
-		cpu: n[5], memory: n[6], files: n[7], uid: int(n[8]), gid: int(n[9]),
+		cpu: n[5], memory: n[6], files: n[7], uid: int(n[8]), gid: int(n[9]), umask: int(n[10]),
 		program: words[numbers], env: env, argv: rest,
 	}
 	for _, text := range groups {
@@ -196,6 +197,9 @@ func (o order) carry(status *os.File) (string, error) {
 	}
 	if _, err := status.WriteString(ready); err != nil {
 		return "fork", err
+	}
+	if o.umask >= 0 {
+		syscall.Umask(o.umask)
 	}
 	// The limits come last, since they apply to the rest of this process too, and the limit on memory is the very last:
 	// this process may already exceed it, and Go ends the process if it cannot get another thread or page.

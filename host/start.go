@@ -122,9 +122,12 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	e.extra = append(e.extra, theirs)
 	files := append(e.files[:len(e.files):len(e.files)], descriptor(theirs))
 	o := order{
-		parent: os.Getpid(), status: len(e.files), uid: -1, gid: -1, program: p.command.executed(p.program), plan: p.plan,
+		parent: os.Getpid(), status: len(e.files), uid: -1, gid: -1, umask: -1, program: p.command.executed(p.program), plan: p.plan,
 		env: p.command.environ(p.plan), argv: p.command.Argv,
 		cpu: p.command.Limits.CPUSeconds, memory: p.command.Limits.MemoryBytes, files: p.command.Limits.OpenFiles,
+	}
+	if p.command.Umask != nil {
+		o.umask = int(*p.command.Umask)
 	}
 	if h.user != nil {
 		o.uid, o.gid, o.groups = h.user.UID, h.user.GID, h.user.Groups

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -54,6 +55,9 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		return nil, err
 	}
 	program := &j.input.Program
+	umask := int64(syscall.Umask(0))
+	syscall.Umask(int(umask)) // nothing is created meanwhile
+	program.Umask = &umask
 	if program.Channel == nil { // standard input and output are the program's own
 		fd3 := "fd3"
 		program.Channel = &fd3

@@ -221,6 +221,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"restart", p.Restart != nil},
 		{"stdio", p.Stdio != nil},
 		{"stderr", p.Stderr != nil},
+		{"umask", p.Umask != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},
 		{"sandbox", p.Sandbox != nil},

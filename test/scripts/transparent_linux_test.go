@@ -61,6 +61,12 @@ func TestTransparent(t *testing.T) {
 		`set -o pipefail; echo x | $RUN sh -c 'cat; exit 9' | cat; echo $?`,
 		`python3 -c 'import socket,subprocess,sys; a,b=socket.socketpair(); a.send(b"ping"); a.shutdown(1); sys.stdout.flush(); print(subprocess.run(sys.argv[1].split()+["cat"],stdin=b,stdout=b).returncode, a.recv(9))' "$RUN "`,
 	}
+	// Files have the modes that they would have.
+	lines = append(
+		lines,
+		`umask 027; $RUN sh -c 'umask; echo x >made; mkdir d; install -m 4 in copy'; stat -c '%a %U %n' made d copy`,
+		`umask 0; $RUN sh -c 'umask; echo x >made; mkdir d'; stat -c '%a %n' made d; umask`,
+	)
 	// Programs that open pseudo-terminals.
 	lines = append(
 		lines,
@@ -103,8 +109,11 @@ func transparent(t *testing.T, p place, line, run string) string {
 	entries, err := os.ReadDir(dir)
 	testkit.Must(t, err)
 	for _, e := range entries {
+		info, err := e.Info()
+		testkit.Must(t, err)
+		out += fmt.Sprintf(", %s %s", info.Mode(), e.Name())
 		if e.Type().IsRegular() {
-			out += fmt.Sprintf(", %s %q", e.Name(), shortly([]byte(testkit.ReadFile(t, filepath.Join(dir, e.Name())))))
+			out += fmt.Sprintf(" %q", shortly([]byte(testkit.ReadFile(t, filepath.Join(dir, e.Name())))))
 		}
 	}
 	return out
