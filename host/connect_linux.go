@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// The host carries out the connects of confined programs (confine.Connects), so the other end of a connection to the
+// The host carries out the connects of confined programs (confine.Calls), so the other end of a connection to the
 // kernel's socket would seem to be the kernel. The host gives the program's socket a name that nobody can guess before it
 // connects it, by which Peer finds the program.
 
@@ -23,8 +23,8 @@ import (
 const claimPrefix = "@pwos-program-"
 
 // carryOut answers the program's calls of connect until none of its processes is left.
-func (p *Process) carryOut(c *confine.Connects) {
-	c.Kernel = p.kernelSocket
+func (p *Process) carryOut(c *confine.Calls) {
+	c.Kernel, c.User = p.kernelSocket, p.host.programUser()
 	if p.plan.Net == confine.NetOpen || !p.plan.Network {
 		c.Owns = remember(p.hasOpen)
 	}

@@ -5,4 +5,4 @@ package host
 import "github.com/promptware-os/pwos/host/confine"
 
 // carryOut does nothing: programs connect themselves.
-func (*Process) carryOut(*confine.Connects) {}
+func (*Process) carryOut(*confine.Calls) {}

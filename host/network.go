@@ -71,8 +71,8 @@ func (p *Process) serve(hand *net.UnixConn) error {
 	if err != nil {
 		return errors.Join(err, taken.Close())
 	}
-	if taken.Connects != nil {
-		p.carryOut(taken.Connects)
+	if taken.Calls != nil {
+		p.carryOut(taken.Calls)
 	}
 	return confine.Accepted(hand)
 }

@@ -104,9 +104,14 @@ func probes() []aProbe {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 			return errors.Join(err, unix.Close(fd))
 		}},
-		{group: "make", what: "a setuid file", try: func(string) error {
-			err := os.WriteFile("setuid", nil, 0o700)
-			return errors.Join(err, unix.Chmod("setuid", 0o4700))
+		{group: "make", what: "a set-ID file", try: func(string) error {
+			if err := os.WriteFile("setuid", nil, 0o700); err != nil {
+				return err
+			}
+			if err := unix.Chmod("setuid", 0o4700); err == nil {
+				return nil
+			}
+			return unix.Chmod("setuid", 0o2700)
 		}},
 		{group: "connect to a Unix socket", what: "another program's", try: dial("unix", "unix")},
 		{group: "connect to a Unix socket", what: "in its working directory", try: func(string) error { return sendUnix("unix", "before-unix") }},

@@ -63,8 +63,11 @@ func (p *Plan) Enter() error {
 	return nil
 }
 
-// connects reports whether the daemon carries out the program's calls of connect.
-func (p *Plan) connects() bool { return p.Filter && p.Notify && p.ABI < abiUnix }
+// notifies reports whether the daemon carries out calls of the program.
+func (p *Plan) notifies() bool { return p.Filter && p.Notify }
+
+// connects reports whether those of connect are among them.
+func (p *Plan) connects() bool { return p.notifies() && p.ABI < abiUnix }
 
 // Restrict applies Landlock and the filter of system calls to the calling thread. PR_SET_NO_NEW_PRIVS must be set.
 func (p *Plan) Restrict() error {
@@ -80,9 +83,9 @@ func (p *Plan) Restrict() error {
 	if p.Net != NetOpen && !p.Network {
 		rules.Families = UnixSocket
 	}
-	rules.Connect = p.connects()
+	rules.Notify, rules.Connect = p.notifies(), p.connects()
 	listener, err := rules.apply()
-	if err == nil && rules.Connect {
+	if err == nil && rules.Notify {
 		p.hand = append(p.hand, listener)
 	}
 	return err

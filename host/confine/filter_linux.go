@@ -17,7 +17,8 @@ import (
 // Rules selects the parts of the filter that depend on the other means of confinement.
 type Rules struct {
 	Families Families
-	Connect  bool // notify the daemon of connect, and refuse what reaches a Unix socket by another call
+	Notify   bool // notify the daemon of chmod with the bit setgid, which is then allowed for directories
+	Connect  bool // also of connect, and refuse what reaches a Unix socket by another call; with Notify only
 	IPC      bool // refuse SysV objects and message queues, if there is no IPC namespace
 	Trace    bool // refuse ptrace
 }
@@ -46,7 +47,9 @@ const (
 	leaseCommand   = 1024 // F_SETLEASE
 	notifyCommand  = 1026 // F_NOTIFY
 	createFlags    = 0o100 | 0o20000000
-	setidBits      = 0o6000
+	setuidBit      = 0o4000
+	setgidBit      = 0o2000
+	setidBits      = setuidBit | setgidBit
 	typeMask       = 0xf
 	fastOpen       = 0x20000000
 	x32Bit         = 0x40000000
@@ -76,15 +79,15 @@ func (r Rules) rows() []row {
 		{72, 25, []unix.SockFilter{ // fcntl
 			load(arg(1)), when(leaseCommand, 2), when(notifyCommand, 1), answer(allowed), answer(refused),
 		}},
-		{90, -1, without(1, setidBits)},   // chmod
-		{91, 52, without(1, setidBits)},   // fchmod
-		{268, 53, without(2, setidBits)},  // fchmodat
-		{452, 452, without(2, setidBits)}, // fchmodat2
-		{85, -1, without(1, setidBits)},   // creat
-		{133, -1, without(1, setidBits)},  // mknod
-		{259, 33, without(2, setidBits)},  // mknodat
-		{2, -1, createRule(1)},            // open
-		{257, 56, createRule(2)},          // openat
+		{90, -1, r.modeRule(1)},          // chmod
+		{91, 52, r.modeRule(1)},          // fchmod
+		{268, 53, r.modeRule(2)},         // fchmodat
+		{452, 452, r.modeRule(2)},        // fchmodat2
+		{85, -1, without(1, setidBits)},  // creat
+		{133, -1, without(1, setidBits)}, // mknod
+		{259, 33, without(2, setidBits)}, // mknodat
+		{2, -1, createRule(1)},           // open
+		{257, 56, createRule(2)},         // openat
 		{56, 220, without(0, unix.CLONE_NEWUSER)},
 	}
 	all := func(rule []unix.SockFilter, numbers ...[2]int) {
@@ -192,6 +195,15 @@ func without(argument int, bits uint32) []unix.SockFilter {
 	return []unix.SockFilter{load(arg(argument)), and(bits), unless(0, 1), answer(allowed), answer(refused)}
 }
 
+// modeRule returns the rule of a call that changes the mode of a file. Setgid is for directories, which only the daemon sees.
+func (r Rules) modeRule(argument int) []unix.SockFilter {
+	if !r.Notify {
+		return without(argument, setidBits)
+	}
+	mode := []unix.SockFilter{load(arg(argument)), and(setuidBit), when(0, 1), answer(refused)}
+	return append(mode, load(arg(argument)), and(setgidBit), unless(0, 1), answer(allowed), answer(unix.SECCOMP_RET_USER_NOTIF))
+}
+
 // createRule returns the rule of open and openat: flags, then the mode, which counts only if a file is created.
 func createRule(flags int) []unix.SockFilter {
 	return append([]unix.SockFilter{load(arg(flags)), and(createFlags), when(0, 3)}, without(flags+1, setidBits)...)
@@ -258,7 +270,7 @@ func canFilter() bool {
 	return errno == 0 && Rules{}.Program(runtime.GOARCH) != nil
 }
 
-// canNotify reports whether this system has what Connects needs, and whether this process may use it.
+// canNotify reports whether this system has what Calls needs, and whether this process may use it.
 func canNotify() bool {
 	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
@@ -285,7 +297,7 @@ func canNotify() bool {
 // otherwise it would repeat a connect that has succeeded.
 const notifyFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 
-// apply permanently filters the calls of this thread and of what it executes. PR_SET_NO_NEW_PRIVS must be set. With Connect
+// apply permanently filters the calls of this thread and of what it executes. PR_SET_NO_NEW_PRIVS must be set. With Notify
 // it returns the descriptor of the notifications.
 func (r Rules) apply() (listener int, err error) {
 	filter := r.Program(runtime.GOARCH)
@@ -293,7 +305,7 @@ func (r Rules) apply() (listener int, err error) {
 	// Without the flag, Linux before 5.16 slows down every program with a filter, to mitigate attacks that work without a
 	// filter too.
 	var flags uintptr = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
-	if r.Connect {
+	if r.Notify {
 		flags |= notifyFlags
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))

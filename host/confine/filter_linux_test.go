@@ -24,7 +24,7 @@ func TestFilter(t *testing.T) {
 		absent  = -1
 	)
 	plain, bare := confine.Rules{}, confine.Rules{Families: confine.UnixSocket, IPC: true, Trace: true}
-	streams, notified := confine.Rules{Families: confine.StreamSocket}, confine.Rules{Connect: true}
+	streams, notified := confine.Rules{Families: confine.StreamSocket}, confine.Rules{Notify: true, Connect: true}
 	for _, c := range []struct {
 		what         string
 		amd64, arm64 int
@@ -54,6 +54,12 @@ func TestFilter(t *testing.T) {
 		{"chmod setuid", 90, absent, []uint64{pointer, 0o4755}, eperm, plain},
 		{"fchmod", 91, 52, []uint64{3, 0o1777}, ok, plain},
 		{"fchmod setgid", 91, 52, []uint64{3, 0o2755}, eperm, plain},
+		{"notified: chmod", 90, absent, []uint64{pointer, 0o1755}, ok, notified},
+		{"notified: chmod setgid", 90, absent, []uint64{pointer, 0o2755}, notify, notified},
+		{"notified: fchmod setgid", 91, 52, []uint64{3, 0o2755}, notify, notified},
+		{"notified: fchmodat setgid", 268, 53, []uint64{3, pointer, 0o2755}, notify, notified},
+		{"notified: fchmodat2 both", 452, 452, []uint64{3, pointer, 0o6755}, eperm, notified},
+		{"notified: creat setgid", 85, absent, []uint64{pointer, 0o2755}, eperm, notified},
 		{"fchmodat setuid", 268, 53, []uint64{3, pointer, 0o4755}, eperm, plain},
 		{"fchmodat2 setuid", 452, 452, []uint64{3, pointer, 0o4755}, eperm, plain},
 		{"creat setuid", 85, absent, []uint64{pointer, 0o4755}, eperm, plain},

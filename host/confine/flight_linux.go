@@ -16,7 +16,7 @@ import (
 
 // flight is one call in progress.
 type flight struct {
-	connects *Connects
+	connects *Calls
 	id       uint64
 	socket   int // a copy; -1 after it was passed to a goroutine that waits
 	file     int // what the address leads to, if it is a path
@@ -32,7 +32,7 @@ func (f *flight) release() {
 }
 
 // unix connects a Unix socket to an address of its family, if that is a socket of the program or of the kernel.
-func (c *Connects) unix(f *flight, pid int, address []byte) (errno unix.Errno, done bool) {
+func (c *Calls) unix(f *flight, pid int, address []byte) (errno unix.Errno, done bool) {
 	name := address[2:]
 	if name[0] == 0 {
 		if c.Owns != nil && !c.own(func(s boundSocket) bool { return s.name == string(name) }) {
@@ -42,7 +42,7 @@ func (c *Connects) unix(f *flight, pid int, address []byte) (errno unix.Errno, d
 	}
 	name, _, _ = bytes.Cut(name, []byte{0})
 	var err error
-	if f.file, err = resolve(pid, string(name)); err != nil {
+	if f.file, err = resolve(pid, string(name), false); err != nil {
 		return number(err), true
 	}
 	if !c.valid(f.id) {
@@ -73,20 +73,20 @@ func (c *Connects) unix(f *flight, pid int, address []byte) (errno unix.Errno, d
 }
 
 // own reports whether a socket for which is returns true is the program's.
-func (c *Connects) own(is func(boundSocket) bool) bool {
+func (c *Calls) own(is func(boundSocket) bool) bool {
 	list, err := boundSockets(int(c.diag.Fd()))
 	return err == nil && slices.ContainsFunc(list, func(s boundSocket) bool { return is(s) && (c.Owns == nil || c.Owns(s.inode)) })
 }
 
 // ownElsewhere is own for a file on a file system whose number is not that of stat. The filter refuses to make parts of such
 // a file system, in which the program could make a file with the same number.
-func (c *Connects) ownElsewhere(file, pid int, st *unix.Stat_t) bool {
+func (c *Calls) ownElsewhere(file, pid int, st *unix.Stat_t) bool {
 	device, err := fileSystemOf(file, pid)
 	return err == nil && device != st.Dev && c.own(func(s boundSocket) bool { return s.is(device, st.Ino) })
 }
 
-// resolve opens the file at a path as a process sees it. Links of /proc are not followed: there they would be the daemon's.
-func resolve(pid int, path string) (int, error) {
+// resolve opens the file at a path, or the link that is there, as a process sees it. Links of /proc are not followed: there they would be the daemon's.
+func resolve(pid int, path string, link bool) (int, error) {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
@@ -99,9 +99,13 @@ func resolve(pid int, path string) (int, error) {
 		}
 		path = dir + "/" + path
 	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	if link {
+		how.Flags |= unix.O_NOFOLLOW
+	}
 	const tries = 8
 	for n := 0; ; n++ {
-		fd, err := unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+		fd, err := unix.Openat2(root, path, &how)
 		if !errors.Is(err, unix.EAGAIN) || n == tries { // a rename at the same time
 			return fd, err
 		}

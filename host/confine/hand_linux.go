@@ -14,7 +14,7 @@ import (
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Hands reports whether the process that carries out the plan calls HandOver.
-func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.connects() || p.Terminal }
+func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.notifies() || p.Terminal }
 
 func (p *Plan) shares() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
@@ -54,7 +54,7 @@ func (p *Plan) Receive(hand *net.UnixConn) (h Handed, err error) {
 	}
 	files := make([]*os.File, len(fds))
 	for i, fd := range fds {
-		if p.connects() && i == len(fds)-1 {
+		if p.notifies() && i == len(fds)-1 {
 			err = errors.Join(err, unix.SetNonblock(fd, true)) // so that the poller takes it
 		}
 		files[i] = os.NewFile(uintptr(fd), "handed over")
@@ -94,10 +94,10 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	if p.Terminal {
 		h.Terminal = next()
 	}
-	if p.connects() {
+	if p.notifies() {
 		listener := next()
 		if err == nil {
-			h.Connects = newConnects(listener, diag)
+			h.Calls = newCalls(listener, diag)
 		} else if diag != nil {
 			err = errors.Join(err, diag.Close())
 		}

@@ -17,7 +17,10 @@ import (
 // notifies it. The daemon works on its own copies of the socket and the address, since the program can change both at any
 // time, and never lets the call continue. When the daemon has ended the call fails.
 //
-// Only connect needs this: the filter refuses Unix datagram sockets, and on the others sendto and sendmsg take no address.
+// Of these only connect needs this: the filter refuses Unix datagram sockets, and on the others sendto and sendmsg take no address.
+//
+// The daemon also carries out chmod with the bit setgid, which is harmless for a directory; on a file, it would give the program's group to
+// those who run it.
 
 // notification is struct seccomp_notif.
 type notification struct {
@@ -37,8 +40,10 @@ type response struct {
 	flags uint32
 }
 
-// Connects carries out a program's calls of connect.
-type Connects struct {
+// Calls carries out a program's calls of connect, and of chmod with the bit setgid.
+type Calls struct {
+	// User is the user that the program runs as. It is set before Serve.
+	User int
 	// Kernel returns the function that connects a copy of the program's socket to the socket of the kernel with that file,
 	// or nil if the file is not one of the kernel's. connect connects the copy. It is set before Serve.
 	Kernel func(st *unix.Stat_t, pid int) func(socket int, connect func() unix.Errno) unix.Errno
@@ -47,7 +52,7 @@ type Connects struct {
 	Owns func(inode uint32) bool
 
 	listener *os.File
-	diag     *os.File
+	diag     *os.File // nil: connect is not among the calls
 	ended    chan struct{}
 	waiting  chan struct{} // its capacity bounds the calls that wait
 	flights  sync.WaitGroup
@@ -58,15 +63,20 @@ type Connects struct {
 // maxWaiting is the number of calls of one program that may wait at a time, for a server that does not accept.
 const maxWaiting = 64
 
-func newConnects(listener, diag *os.File) *Connects {
-	return &Connects{listener: listener, diag: diag, ended: make(chan struct{}), waiting: make(chan struct{}, maxWaiting)}
+func newCalls(listener, diag *os.File) *Calls {
+	return &Calls{listener: listener, diag: diag, ended: make(chan struct{}), waiting: make(chan struct{}, maxWaiting)}
 }
 
 // Close ends Serve.
-func (c *Connects) Close() error { return errors.Join(c.listener.Close(), c.diag.Close()) }
+func (c *Calls) Close() error {
+	if c.diag == nil {
+		return c.listener.Close()
+	}
+	return errors.Join(c.listener.Close(), c.diag.Close())
+}
 
 // Serve answers calls until the last process of the program has ended, or Close.
-func (c *Connects) Serve() {
+func (c *Calls) Serve() {
 	defer c.flights.Wait()
 	defer close(c.ended)
 	raw, err := c.listener.SyscallConn()
@@ -84,7 +94,11 @@ func (c *Connects) Serve() {
 			return
 		}
 		begin := time.Now()
-		if errno, done := c.handle(&call); done {
+		handle := c.connect
+		if call.number != unix.SYS_CONNECT {
+			handle = c.chmod
+		}
+		if errno, done := handle(&call); done {
 			c.answer(call.id, errno)
 		}
 		c.rest(time.Since(begin))
@@ -113,17 +127,17 @@ func receive(fd int, call *notification) (done, alive bool) {
 }
 
 // answer ends a call. It fails if the caller was killed.
-func (c *Connects) answer(id uint64, errno unix.Errno) {
+func (c *Calls) answer(id uint64, errno unix.Errno) {
 	r := response{id: id, errno: -int32(errno)}
 	c.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
 // valid reports whether the caller still waits. Only then do its number and its descriptors belong to it.
-func (c *Connects) valid(id uint64) bool {
+func (c *Calls) valid(id uint64) bool {
 	return c.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-func (c *Connects) control(request uintptr, argument unsafe.Pointer) (errno unix.Errno) {
+func (c *Calls) control(request uintptr, argument unsafe.Pointer) (errno unix.Errno) {
 	errno = unix.EBADF
 	raw, err := c.listener.SyscallConn()
 	if err == nil {
@@ -139,7 +153,7 @@ const (
 )
 
 // rest delays the next call if the last ones took too long.
-func (c *Connects) rest(took time.Duration) {
+func (c *Calls) rest(took time.Duration) {
 	now := time.Now()
 	c.spent = max(0, c.spent-now.Sub(c.rested)/restShare) + took
 	c.rested = now
@@ -150,8 +164,8 @@ func (c *Connects) rest(took time.Duration) {
 	time.Sleep(min(took, most))
 }
 
-// handle carries out a call. done is false if the answer follows, or nobody waits for one.
-func (c *Connects) handle(call *notification) (errno unix.Errno, done bool) {
+// connect carries out connect. done is false if the answer follows, or nobody waits for one.
+func (c *Calls) connect(call *notification) (errno unix.Errno, done bool) {
 	const most = unix.SizeofSockaddrAny // sockaddr_storage is a little longer; no family needs that
 	length := int(int32(call.args[2]))
 	if length < 0 || length > most+16 {

@@ -31,8 +31,8 @@ func (Means) Gaps() []string {
 	}
 }
 
-// Connects does not exist on this system: programs connect themselves.
-type Connects struct{}
+// Calls does not exist on this system: programs connect themselves.
+type Calls struct{}
 
 // Close does nothing.
-func (*Connects) Close() error { return nil }
+func (*Calls) Close() error { return nil }

@@ -35,8 +35,8 @@ type Handed struct {
 	Sockets *Sockets // nil: the daemon does not serve the program's network
 	// Terminal is the host's end of the program's terminal; nil: it has none of its own pseudo-terminals.
 	Terminal *os.File
-	// Connects are the program's calls of connect. nil: the program makes them itself.
-	Connects *Connects
+	// Calls are the program's calls of connect. nil: the program makes them itself.
+	Calls *Calls
 }
 
 // Close closes everything.
@@ -51,8 +51,8 @@ func (h Handed) Close() error {
 	if h.Terminal != nil {
 		errs = append(errs, h.Terminal.Close())
 	}
-	if h.Connects != nil {
-		errs = append(errs, h.Connects.Close())
+	if h.Calls != nil {
+		errs = append(errs, h.Calls.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -66,6 +66,7 @@ func TestTransparent(t *testing.T) {
 		lines,
 		`umask 027; $RUN sh -c 'umask; echo x >made; mkdir d; install -m 4 in copy'; stat -c '%a %U %n' made d copy`,
 		`umask 0; $RUN sh -c 'umask; echo x >made; mkdir d'; stat -c '%a %n' made d; umask`,
+		`mkdir d; chmod g+s d; $RUN sh -c 'mkdir d/e d/f; chmod g+s d/f; git init -q --bare --shared repo; install -m 2755 -d i'; stat -c '%a %n' d d/e i repo`,
 	)
 	// Programs that open pseudo-terminals.
 	lines = append(
