@@ -45,7 +45,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		return err
 	}
 	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
-		if err := d.connect(c, p.Upstream); err != nil {
+		if err := d.connect(c, p.Upstream, p.Publish); err != nil {
 			return err
 		}
 	}
@@ -144,22 +144,25 @@ func (d *Daemon) isOperators(pid int64) bool {
 }
 
 // connect gives a program a network that the kernel serves. The spawner's variables take precedence.
-func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream) error {
+func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream, publish []string) error {
 	needs := d.networks.Needs(c.PID, host.UpstreamURL)
-	var own []*egress.Upstream
+	var own egress.Own
 	if upstream != nil {
 		u, err := d.networks.Own(c.AgentID, upstream)
 		if err != nil {
 			return fmt.Errorf("make upstream: %w", err)
 		}
-		own = append(own, u)
+		own.Upstreams = append(own.Upstreams, u)
 		needs.Env["PWOS_UPSTREAM"] = host.UpstreamURL(len(needs.Upstreams)) + u.URL.RequestURI()
 		needs.Upstreams = append(needs.Upstreams, c.AgentID)
 	}
-	c.Ports, c.Upstreams = needs.Ports, needs.Upstreams
-	c.Network = func(p *host.Process, s *host.Sockets) error {
-		d.programs.Watch(p, d.networks.Serve(p.PID(), egress.Sockets(*s), own...))
-		return nil
+	c.Ports, c.Locals, c.Upstreams = needs.Ports, needs.Locals, needs.Upstreams
+	c.Publishes = publish != nil
+	c.Network = func(p *host.Process, s *host.Sockets) (err error) {
+		if own.Published, err = d.networks.Listen(publish); err == nil {
+			d.programs.Watch(p, d.networks.Serve(p.PID(), egress.Sockets(*s), own))
+		}
+		return err
 	}
 	maps.Copy(needs.Env, c.Env)
 	c.Env = needs.Env

@@ -47,7 +47,7 @@ func (d *Daemon) Do(request schema.Request) ([]byte, error) {
 
 // ServeNetwork serves an agent's sockets.
 func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
-	return d.networks.Serve(pid, s)
+	return d.networks.Serve(pid, s, egress.Own{})
 }
 
 // NetworkNeeds returns what an agent's network needs.

@@ -146,6 +146,9 @@ type Command struct {
 	Network func(*Process, *Sockets) error
 	// Ports accept connections to names, in addition to 80 and 443.
 	Ports []uint16
+	// Locals are ports of the program's localhost that the host serves. Publishes gives it a dialer of the program's own ports.
+	Locals    []uint16
+	Publishes bool
 	// Upstreams are names of services. For each the program gets an address, in the variable that UpstreamEnv names.
 	Upstreams []string
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,12 @@ type Sockets struct {
 	DNSTCP    net.Listener            // 127.0.0.1:53, TCP
 	Relay     []net.Listener          // where names lead to, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
 	Upstreams map[string]net.Listener // one for each of Command.Upstreams
+	Locals    []net.Listener          // localhost, on Command.Locals
+	// Dialer connects to the program's own ports on its localhost, if Command.Publishes.
+	Dialer interface {
+		Dial(ctx context.Context, port uint16) (net.Conn, error)
+		Close() error
+	}
 }
 
 // Close closes all sockets.
@@ -28,7 +35,10 @@ func (s *Sockets) Close() error {
 	for _, l := range s.Upstreams {
 		errs = append(errs, l.Close())
 	}
-	return errors.Join(errs...)
+	for _, l := range s.Locals {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(append(errs, s.Dialer.Close())...)
 }
 
 // ProxyURL is the address of the proxy in every program's network.
@@ -92,7 +102,7 @@ func (p *Process) adopt(share *os.File) error {
 
 // serveNetwork passes the sockets of the program's network to Command.Network.
 func (p *Process) serveNetwork(taken *confine.Sockets) (err error) {
-	s := &Sockets{Proxy: taken.Proxy, DNS: taken.DNS, DNSTCP: taken.DNSTCP, Relay: taken.Relay, Upstreams: map[string]net.Listener{}}
+	s := &Sockets{Proxy: taken.Proxy, DNS: taken.DNS, DNSTCP: taken.DNSTCP, Relay: taken.Relay, Upstreams: map[string]net.Listener{}, Locals: taken.Locals, Dialer: &taken.Dialer}
 	for i, name := range p.command.Upstreams {
 		s.Upstreams[name] = taken.Upstreams[i]
 	}

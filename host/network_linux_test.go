@@ -19,7 +19,7 @@ func TestNetwork(t *testing.T) {
 	h := open(t)
 	strict(t, h)
 	got := make(chan *host.Sockets, 1)
-	c := shell(t, `grep nameserver /etc/resolv.conf; echo "$PWOS_UPSTREAM_MY_API $https_proxy"; read x`)
+	c := shell(t, `grep nameserver /etc/resolv.conf; grep -v "$(hostname)" /etc/hosts; echo "$PWOS_UPSTREAM_MY_API $https_proxy"; read x`)
 	c.Upstreams, c.Ports = []string{"my-api"}, []uint16{8443, 80, 901}
 	c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
 	p := start(t, h, c)
@@ -37,6 +37,8 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("got %q, want %q", addresses, want)
 	}
 	readLine(t, p, "nameserver 127.0.0.1")
+	readLine(t, p, "127.0.0.1 localhost")
+	readLine(t, p, "::1 localhost ip6-localhost ip6-loopback")
 	readLine(t, p, "http://127.0.0.1:902 http://127.0.0.1:901")
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 

@@ -84,7 +84,13 @@ func meaningless(pattern string) string {
 		}
 		return "no syscall begins with " + prefix
 	}
-	if _, rest, ok := splitPattern(pattern); ok {
+	switch word, rest, ok := splitPattern(pattern); {
+	case word == localhostWord:
+		if _, ok := schema.LocalhostPort(pattern); !ok {
+			return "a port from 1 to 65535 follows the colon"
+		}
+		return ""
+	case ok:
 		return meaninglessName(rest)
 	}
 	switch row, ok := Named(pattern); {

@@ -151,11 +151,12 @@ func meet(a, b []string) []string {
 }
 
 // The words before the colon of patterns for things other than the kernel's syscalls: user-space syscalls by path
-// below root, tools of agent hosts by host and name, upstreams by name.
+// below root, tools of agent hosts by host and name, upstreams by name, services of this machine by port.
 const (
-	callWord     = "Call"
-	toolWord     = "Tool"
-	upstreamWord = "Upstream"
+	callWord      = "Call"
+	toolWord      = "Tool"
+	upstreamWord  = "Upstream"
+	localhostWord = "Localhost"
 )
 
 // behind is the syscall that a word's subject uses, so that a grant of the syscall includes it, or
@@ -173,7 +174,7 @@ func behind(word string) string {
 // splitPattern splits a pattern such as Call:mcp/fs/* into word and rest.
 func splitPattern(pattern string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(pattern, ":")
-	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord)
+	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord || word == localhostWord)
 }
 
 // Named finds a syscall by its type or its code, except the kernel's own commands, which clients

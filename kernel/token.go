@@ -266,6 +266,30 @@ func (t *Token) UpstreamLacking(pid, tick int64, name string) int64 {
 	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, upstreamWord+":"+name) })
 }
 
+// AllowsLocalhost reports whether the holder may connect to a port of this machine's loopback at tick. Only its number grants that.
+func (t *Token) AllowsLocalhost(port uint16, tick int64) bool {
+	return t.AllowsNamed(schema.Localhost(port), tick)
+}
+
+// LocalhostLacking returns the PID of the first token, from that of pid upwards, that does not name the port, and needs it
+// added.
+func (t *Token) LocalhostLacking(pid, tick int64, port uint16) int64 {
+	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, schema.Localhost(port)) })
+}
+
+// Localhosts returns the ports of this machine's loopback that the holder may connect to at tick.
+func (t *Token) Localhosts(tick int64) (ports []uint16) {
+	if t == nil {
+		return nil
+	}
+	for _, pattern := range t.Effective(tick).AllowedSyscalls {
+		if port, ok := schema.LocalhostPort(pattern); ok {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
 // Hosts are the patterns of the hosts that the holder may connect to at tick.
 func (t *Token) Hosts(tick int64) []string {
 	if sum := sumHTTP(t.Fetch(tick)); sum != nil {

@@ -75,7 +75,7 @@ func judged(row *schema.Syscall) bool {
 	if provides(row) {
 		return false
 	}
-	return !row.Internal || row == schema.NetConnect.Row() || row == schema.IPCAccept.Syscall || row == schema.NetRequest.Row() || row == schema.SyscallInvoke.Row()
+	return !row.Internal || row == schema.NetConnect.Row() || row == schema.IPCAccept.Syscall || row == schema.NetRequest.Row() || row == schema.NetPublish.Row() || row == schema.SyscallInvoke.Row()
 }
 
 func provides(row *schema.Syscall) bool {

@@ -27,6 +27,7 @@ type Profile struct {
 
 	Allow     []string           `key:"grant.allow" flag:"allow,shown,commas" about:"what it may call, as in cap grant, separated by commas" takes:"syscalls, at least one (Syscall.Ping adds no right)" min:"1"`
 	Hosts     []string           `key:"grant.hosts" flag:"host,shown" about:"server that it may reach: a name, *.name, an address, or * for any name; a port may follow" takes:"servers"`
+	Localhost []string           `key:"grant.localhost" flag:"localhost" about:"port of a service on this machine's loopback that it may reach as localhost" takes:"ports" match:"^[1-9][0-9]{0,4}$"`
 	HTTPPlain bool               `key:"grant.http_plain" flag:"http-plain" about:"also allow plain http:"`
 	HTTPOpen  bool               `key:"grant.http_open" flag:"http-open" about:"open sealed header values for it"`
 	Quotas    map[string]float64 `key:"grant.quotas" flag:"quota" about:"most units of a resource that it may hold at once, as resource=amount" form:"resource=amount"`
@@ -38,6 +39,7 @@ type Profile struct {
 	Read      []string `key:"sandbox.read" flag:"read,shown,path" about:"a path outside its directory that it may read" takes:"paths"`
 	Write     []string `key:"sandbox.write" flag:"write,shown,path" about:"a path outside its directory that it may write" takes:"paths"`
 	Hide      []string `key:"sandbox.hide" flag:"hide,shown,path" about:"a path that is hidden from it" takes:"paths"`
+	Publish   []string `key:"sandbox.publish" flag:"publish,shown" about:"port of its own that can be reached on this machine's loopback, or two, as PORT:PORT: here, and inside" takes:"ports" match:"^[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?$"`
 	AllowGaps bool     `key:"sandbox.allow_gaps" flag:"allow-gaps" about:"run it even if this machine cannot hide the kernel's state and keys"`
 
 	Limits schema.Limits      `key:"limits" flag:"limit" about:"cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number" form:"name=number"`

@@ -67,6 +67,8 @@ func TestSpellings(t *testing.T) {
 		"policy":              {`"a.cedar"`, "a.cedar", "", ""},
 		"grant.allow":         {`["Memory.*", "Ipc.*"]`, "Memory.*,Ipc.*", "allow", "Memory.*,Ipc.*"},
 		"grant.hosts":         {`["a.example"]`, "a.example", "host", "a.example"},
+		"grant.localhost":     {`["5432"]`, "5432", "localhost", "5432"},
+		"sandbox.publish":     {`["8080:3000"]`, "8080:3000", "publish", "8080:3000"},
 		"grant.http_plain":    {"true", "true", "http-plain", "true"},
 		"grant.http_open":     {"true", "1", "http-open", "true"},
 		"grant.quotas":        {"{ gpu = 2.5 }", "gpu=2.5", "quota", "gpu=2.5"},

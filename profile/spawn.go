@@ -41,7 +41,7 @@ func (p *Profile) Placed() string {
 
 // Program returns how the program is run: its environment, limits, restarts, channel and sandbox.
 func (p *Profile) Program(h Here) (program schema.Program, err error) {
-	program = schema.Program{Restart: some(p.Restart), Channel: some(p.Channel), Limits: some(p.Limits)}
+	program = schema.Program{Publish: p.Publish, Restart: some(p.Restart), Channel: some(p.Channel), Limits: some(p.Limits)}
 	for _, text := range p.Env {
 		name, value, found := strings.Cut(text, "=")
 		if !found {
@@ -85,10 +85,22 @@ func (p *Profile) Capability() *schema.SpawnCapability {
 	if p.Hosts != nil || p.HTTPPlain || p.HTTPOpen {
 		c.HTTP = &schema.HTTPGrant{Hosts: append([]string{}, p.Hosts...), Plain: p.HTTPPlain, Open: p.HTTPOpen}
 	}
-	if c.AllowedSyscalls == nil && c.ResourceQuotas == nil && c.HTTP == nil && c.Budget == nil && p.TTL == 0 {
+	if c.AllowedSyscalls != nil {
+		c.AllowedSyscalls = append(c.AllowedSyscalls[:len(c.AllowedSyscalls):len(c.AllowedSyscalls)], p.Services()...)
+	}
+	if c.AllowedSyscalls == nil && p.Localhost == nil && c.ResourceQuotas == nil && c.HTTP == nil && c.Budget == nil && p.TTL == 0 {
 		return nil
 	}
 	return c
+}
+
+// Services are the patterns of the services of this machine that the agent is granted, which Capability has only beside other
+// syscalls: without any, the default grant is meant, to which these are added.
+func (p *Profile) Services() (patterns []string) {
+	for _, port := range p.Localhost {
+		patterns = append(patterns, "Localhost:"+port)
+	}
+	return patterns
 }
 
 // some returns a pointer to v, or nil if v is zero.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ const Net Domain = "net"
 type NetConnectInput struct {
 	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"260" doc:"Host that the agent connects to."`
 	Port    int64  `json:"port,omitzero" keep:"always" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
+	Local   bool   `json:"local,omitzero" keep:"always" doc:"Whether it is a service on the loopback of the kernel's machine, which Localhost:PORT grants."`
 	Refused string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
 }
 
@@ -26,6 +28,55 @@ type NetConnectOutput struct {
 	Sent     int64  `json:"sent" keep:"always" doc:"Bytes from the agent to the host."`
 	Received int64  `json:"received" keep:"always" doc:"Bytes from the host to the agent."`
 	Ended    string `json:"ended" keep:"always" doc:"Why it ended."`
+}
+
+// NetPublishInput is the data of the kernel's own Net.Publish, which it calls for the agent whose port is reached.
+type NetPublishInput struct {
+	Port   int64 `json:"port" keep:"always" min:"1" max:"65535" doc:"Port on the loopback of the kernel's machine."`
+	Inside int64 `json:"inside" keep:"always" min:"1" max:"65535" doc:"Port in the agent's network."`
+}
+
+// NetPublishOutput is the outcome of a published port.
+type NetPublishOutput struct {
+	Port        int64  `json:"port" keep:"always" doc:"Port on the loopback of the kernel's machine."`
+	Connections int64  `json:"connections" keep:"always" doc:"Connections to the agent."`
+	Sent        int64  `json:"sent" keep:"always" doc:"Bytes from the agent."`
+	Received    int64  `json:"received" keep:"always" doc:"Bytes to the agent."`
+	Ended       string `json:"ended" keep:"always" doc:"Why it ended."`
+}
+
+// ParsePublished parses a port of this machine and the port of an agent's network that it leads to: PORT or PORT:PORT.
+func ParsePublished(text string) (port, inside uint16, err error) {
+	outer, inner, two := strings.Cut(text, ":")
+	if !two {
+		inner = outer
+	}
+	port, ok := parsePort(outer)
+	inside, too := parsePort(inner)
+	if !ok || !too {
+		return 0, 0, fmt.Errorf("%q must be a port from 1 to 65535, or two, such as 3000 or 8080:3000: that of this machine, and that of the agent", text)
+	}
+	return port, inside, nil
+}
+
+// parsePort parses a port in its only form, without a sign or leading zeros.
+func parsePort(text string) (uint16, bool) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return uint16(n), err == nil && n > 0 && strconv.FormatUint(n, 10) == text
+}
+
+// Localhost returns the pattern of a capability that lets an agent connect to a port of this machine's loopback.
+func Localhost(port uint16) string { return localhostWord + strconv.Itoa(int(port)) }
+
+const localhostWord = "Localhost:"
+
+// LocalhostPort returns the port of a pattern that Localhost returns.
+func LocalhostPort(pattern string) (port uint16, ok bool) {
+	text, ok := strings.CutPrefix(pattern, localhostWord)
+	if !ok {
+		return 0, false
+	}
+	return parsePort(text)
 }
 
 // NetRequestInput is the data of the kernel's own Net.Request, which it calls for the agent that makes a request to
@@ -164,6 +215,14 @@ var (
 	}, Syscall{
 		Type:        "Net.Closed",
 		Description: "Records the end of a connection.",
+	})
+
+	NetPublish = NewEffect[NetPublishInput, NetPublishOutput](Syscall{
+		Type: "Net.Publish", Domain: Net, Internal: true,
+		Description: "A port of an agent's network can be reached on the loopback of the kernel's machine. The kernel calls it in the agent's name.",
+	}, Syscall{
+		Type:        "Net.Withdrawn",
+		Description: "Records that a port can no longer be reached.",
 	})
 
 	NetRequest = NewEffect[NetRequestInput, NetRequestOutput](Syscall{

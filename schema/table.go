@@ -89,7 +89,7 @@ func rows() []*Syscall {
 		KernelThrottled.Syscall,
 		KernelBooted.Syscall, KernelTakeOver.Syscall,
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
-		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
+		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall, NetPublish.Syscall, NetPublish.End.Syscall,
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
 		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,

@@ -202,6 +202,10 @@ func (l *Lesson) noteConnection(e *schema.AuditEntry) {
 	if host == "" || Refusal(e.Code) {
 		return
 	}
+	if local, _ := As[bool](members["local"]); local {
+		l.granted[schema.Localhost(uint16(port))] = true
+		return
+	}
 	if port != 0 && port != 80 && port != 443 {
 		host += ":" + Units(float64(port))
 	}

@@ -56,7 +56,7 @@ var verbs = map[string]string{
 	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "acknowledges the messages", "Ipc.Broadcast": "sends to all",
 	"Ipc.Receive": "receives mail", "Ipc.Return": "returns unacknowledged messages to", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "moves to another host:", "Kernel.Ingest": "adopts",
 	"Kernel.LoginFailed": "refuses a login:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
-	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
+	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Publish": "publishes port", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
 	"Process.Attach": "attaches as", "Process.Exit": "records the end of", "Process.NoteEnd": "records the end of the program of", "Process.NoteStart": "starts the program of",
 	"Process.Pause": "pauses", "Process.RestoreFiles": "restores the files of", "Process.Resume": "resumes", "Syscall.Alloc": "allocates", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "commits",
 	"Syscall.Register": "adds the syscall", "Syscall.Release": "releases", "Syscall.Rollback": "rolls back", "Syscall.SendMsg": "sends mail",

@@ -26,6 +26,10 @@ func Remedy(e *Entry) *schema.GrantInput {
 	case fault.HTTPForbidden:
 		grant.HTTP = hostOf(e.Request)
 	case fault.NetForbidden:
+		if in, ok := As[schema.NetConnectInput](e.Request); ok && in.Local && in.Refused == "" {
+			grant.AllowedSyscalls = []string{schema.Localhost(uint16(in.Port))}
+			return grant
+		}
 		grant.HTTP = peerOf(e.Request)
 	}
 	if grant.HTTP == nil {
@@ -77,7 +81,7 @@ func hostOf(request schema.Value) *schema.HTTPGrant {
 // peerOf returns the grant for the host of a connection, nil if no grant would allow it.
 func peerOf(request schema.Value) *schema.HTTPGrant {
 	in, ok := As[schema.NetConnectInput](request)
-	if !ok || in.Refused != "" {
+	if !ok || in.Local || in.Refused != "" {
 		return nil
 	}
 	host := in.Host

@@ -130,6 +130,7 @@ var summaries = map[string]summary{
 	"Memory.List":              {"[{prefix}]", ""},
 	"Memory.Set":               {"{key}[ ({value|size})][ ({valueRef|ref})]", ""},
 	"Net.Connect":              {"{host}[:{port}]", "[{=sent|bytes} sent, {=received|bytes} received][, {=ended}]"},
+	"Net.Publish":              {"{inside} as localhost:{port}", "[{=connections|count} connections, {=sent|bytes} sent, {=received|bytes} received][, {=ended}]"},
 	"Net.Request":              {"{upstream} {method} {path}", "{=status}, {=received|bytes}[, {=usage.input_tokens} + {=usage.output_tokens} tokens]"},
 	"Policy.Loaded":            {"{files|list}", ""},
 	"Policy.Reload":            {"", "{=rules} rules"},

@@ -77,6 +77,9 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	}
 	switch {
 	case j.learn.on:
+		if grant.AllowedSyscalls == nil {
+			grant.AllowedSyscalls = j.profile.Services()
+		}
 		list, err := cli.InvokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
 		if err != nil {
 			return nil, err
@@ -87,6 +90,7 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 		if grant.HTTP != nil {
 			grant.AllowedSyscalls = append(grant.AllowedSyscalls, "Http.Fetch")
 		}
+		grant.AllowedSyscalls = append(grant.AllowedSyscalls, j.profile.Services()...)
 	}
 	if ttl := j.profile.TTL; ttl > 0 && !j.learn.on {
 		last, err := lastTick(ctx, c, ttl)

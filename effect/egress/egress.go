@@ -28,6 +28,12 @@ type Sockets struct {
 	DNSTCP    net.Listener            // 127.0.0.1:53
 	Relay     []net.Listener          // all addresses, on ports 80, 443 and granted ports; LocalAddr of a connection identifies the host
 	Upstreams map[string]net.Listener // by name
+	Locals    []net.Listener          // localhost: a connection's port is that of a service on this machine's loopback
+	// Dialer connects to the agent's own ports on its localhost, for those that are published.
+	Dialer interface {
+		Dial(ctx context.Context, port uint16) (net.Conn, error)
+		Close() error
+	}
 }
 
 // Config has the settings of a Server.
@@ -38,6 +44,8 @@ type Config struct {
 	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
 	// Journal makes a call of the kernel's own for pid: it decides the call, calls run after the intent is on disk, and
 	// returns after the outcome of run is on disk. Its error is a *fault.Fault.
+	// DialLocal connects to a port of this machine's loopback; nil means that it does so.
+	DialLocal func(ctx context.Context, port uint16) (net.Conn, error)
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Prices    Prices                                 // prices of models
@@ -70,6 +78,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	agents map[*agent]struct{}
+	taken  map[uint16]int // ports of this machine that agents publish
 	closed bool
 
 	once     sync.Once
@@ -81,19 +90,27 @@ type Server struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefault()
 	c.Log = c.Log.With("component", "egress")
+	if c.DialLocal == nil {
+		c.DialLocal = dialLocal
+	}
 	if c.Metered == nil {
 		c.Metered = func(int64) (tokens, dollars bool) { return false, false }
 	}
-	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
+	return &Server{Config: c, agents: map[*agent]struct{}{}, taken: map[uint16]int{}, over: make(chan struct{})}
 }
 
 // errEnded is the cause of connections that end with their agent.
 var errEnded = fault.CallCancelled.New("the agent has ended")
 
-// Serve serves the sockets of process pid until stop is called, and closes them then. own has the upstreams that only this process
-// has. stop closes every connection, and returns after all outcomes are journaled and every goroutine has ended. It may be called
+// Own is what only one process has.
+type Own struct {
+	Upstreams []*Upstream
+	Published []*Published // by Listen
+}
+
+// Serve serves the sockets of process pid, and what it publishes, until stop is called, and closes them then. stop closes every connection, and returns after all outcomes are journaled and every goroutine has ended. It may be called
 // more than once.
-func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
+func (s *Server) Serve(pid int64, sockets Sockets, own Own) (stop func()) {
 	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	s.mu.Lock()
@@ -107,7 +124,7 @@ func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func(
 	a.begin()
 	return sync.OnceFunc(func() {
 		a.end()
-		for _, u := range own {
+		for _, u := range own.Upstreams {
 			u.close()
 		}
 		s.mu.Lock()
@@ -143,7 +160,7 @@ func (s *Server) all() []*agent {
 type agent struct {
 	*Server
 	pid     int64
-	own     []*Upstream
+	own     Own
 	sockets Sockets
 	names   *names
 	misses  misses
@@ -175,7 +192,7 @@ func (a *agent) begin() {
 		a.serveHTTP(a.server(http.HandlerFunc(a.serveProxy)), &limitListener{a.sockets.Proxy, a})
 	}
 	a.taken = map[string]*connQueue{}
-	for _, u := range slices.Concat(a.Config.Upstreams, a.own) {
+	for _, u := range slices.Concat(a.Config.Upstreams, a.own.Upstreams) {
 		listener := a.sockets.Upstreams[u.Name]
 		if listener == nil && !u.Intercept {
 			continue
@@ -191,6 +208,12 @@ func (a *agent) begin() {
 	}
 	for _, l := range a.sockets.Relay {
 		a.accept(l, a.serveRelay)
+	}
+	for _, l := range a.sockets.Locals {
+		a.accept(l, a.serveLocal)
+	}
+	for _, p := range a.own.Published {
+		a.work.Go(func() { a.publish(p) })
 	}
 	if a.sockets.DNS != nil {
 		a.work.Go(a.serveDNS)
@@ -213,8 +236,12 @@ func (a *agent) end() {
 
 func (a *agent) closeSockets() {
 	a.once.Do(func() {
-		closers := []io.Closer{a.sockets.Proxy, a.sockets.DNS, a.sockets.DNSTCP}
-		for _, l := range a.sockets.Relay {
+		closers := []io.Closer{a.sockets.Proxy, a.sockets.DNS, a.sockets.DNSTCP, a.sockets.Dialer}
+		lists := [][]net.Listener{a.sockets.Relay, a.sockets.Locals}
+		for _, p := range a.own.Published {
+			lists = append(lists, p.listeners)
+		}
+		for _, l := range slices.Concat(lists...) {
 			closers = append(closers, l)
 		}
 		for _, l := range a.sockets.Upstreams {
@@ -275,6 +302,13 @@ func (a *agent) serveHTTP(s *http.Server, l net.Listener) {
 // acceptPause is the pause after Accept failed, for example because no descriptor is left.
 const acceptPause = 100 * time.Millisecond
 
+func (a *agent) pause() {
+	select {
+	case <-a.ctx.Done():
+	case <-time.After(acceptPause):
+	}
+}
+
 // accept calls handle for each connection of a listener, each in its own goroutine.
 func (a *agent) accept(l net.Listener, handle func(*agentConn)) {
 	in := &limitListener{l, a}
@@ -288,11 +322,7 @@ func (a *agent) accept(l net.Listener, handle func(*agentConn)) {
 				return
 			}
 			if err != nil {
-				select {
-				case <-a.ctx.Done():
-					return
-				case <-time.After(acceptPause):
-				}
+				a.pause()
 				continue
 			}
 			a.work.Go(func() {

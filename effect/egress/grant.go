@@ -142,14 +142,19 @@ func (s *Server) sweep() {
 // connect journals a connection to e, and calls run after the intent is on disk. refused is the reason to refuse the connection
 // regardless of the grant, or "".
 func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, run func(context.Context) (*ending, error)) error {
-	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}),
+	return a.connected(ctx, &schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}, run)
+}
+
+// connected journals a connection, and calls run after the intent is on disk.
+func (a *agent) connected(ctx context.Context, in *schema.NetConnectInput, run func(context.Context) (*ending, error)) error {
+	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(in),
 		func(ctx context.Context) ([]byte, error) {
 			end, err := run(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return schema.Marshal(&schema.NetConnectOutput{
-				Host: e.Host(), Port: int64(e.Port()), Sent: end.sent.Load(), Received: end.received.Load(), Ended: end.why,
+				Host: in.Host, Port: in.Port, Sent: end.sent.Load(), Received: end.received.Load(), Ended: end.why,
 			})
 		})
 	return err

@@ -181,7 +181,7 @@ func openWith(t *testing.T, own []*egress.Upstream, change ...func(*egress.Confi
 	}
 	h.proxy, h.dns, h.dnsTCP = sockets.Proxy.Addr().String(), sockets.DNS.LocalAddr().String(), sockets.DNSTCP.Addr().String()
 	h.server = egress.New(c)
-	h.stop = h.server.Serve(pid, sockets, own...)
+	h.stop = h.server.Serve(pid, sockets, egress.Own{Upstreams: own})
 	t.Cleanup(func() {
 		h.stop()
 		h.server.Close()

@@ -30,7 +30,9 @@ type tunnel struct {
 	from   *bufio.Reader // of the client
 	server net.Conn
 	end    *ending
-	last   timestamp // of the last byte in either direction
+	last   timestamp     // of the last byte in either direction
+	idle   time.Duration // without one; 0: any time
+	opaque bool          // neither side of it is another machine, so that it is not checked
 }
 
 // tunnelTo connects a client to a host. It calls ready after it has connected to the host; ready returns the client and a reader of
@@ -42,7 +44,7 @@ func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reade
 		if err != nil {
 			return nil, fault.CallCancelled.New("the agent hung up before %s was connected", to)
 		}
-		t := &tunnel{guarded: g, agent: a, to: to, client: client, from: from, server: server, end: &ending{}}
+		t := &tunnel{guarded: g, agent: a, to: to, client: client, from: from, server: server, end: &ending{}, idle: a.Limits.Idle}
 		defer context.AfterFunc(ctx, t.close)()
 		if err := t.run(ctx); err != nil {
 			return nil, err
@@ -68,7 +70,10 @@ func (t *tunnel) run(ctx context.Context) error {
 	t.last.touch()
 	var answers sync.WaitGroup
 	answers.Go(func() { t.copy(t.client, t.server, t.server, &t.end.received, errServer, errClient) })
-	refused := t.first()
+	var refused error
+	if !t.opaque {
+		refused = t.first()
+	}
 	if refused == nil {
 		t.copy(t.server, t.from, t.client, &t.end.sent, errClient, errServer)
 	} else {
@@ -176,17 +181,22 @@ func printable(name string) string {
 // copy copies bytes of one direction until the source ends, and then closes the sending direction of dst. conn is the
 // connection of the source. lost is the reason if the source fails, unheard if dst fails.
 func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.Int64, lost, unheard error) {
-	idle := t.agent.Limits.Idle
+	deadline := func() (at time.Time) {
+		if t.idle > 0 {
+			at = time.Now().Add(t.idle)
+		}
+		return at
+	}
 	buf := make([]byte, 16<<10)
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(idle))
+		_ = conn.SetReadDeadline(deadline())
 		n, err := src.Read(buf)
 		if n > 0 {
 			if !t.check() {
 				return
 			}
 			t.last.touch()
-			_ = dst.SetWriteDeadline(time.Now().Add(idle))
+			_ = dst.SetWriteDeadline(deadline())
 			m, err := dst.Write(buf[:n])
 			count.Add(int64(m))
 			if err != nil {
@@ -198,7 +208,7 @@ func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, os.ErrDeadlineExceeded) && t.last.within(idle):
+		case errors.Is(err, os.ErrDeadlineExceeded) && t.last.within(t.idle):
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			t.cancel(errIdle)
 			t.close()

@@ -99,6 +99,9 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 // refuse returns the fault for an address that must not be dialled. It does not have the address, because an agent must not learn the
 // addresses of a private network.
 func (t *target) refuse(why kind) *fault.Fault {
+	if why.own() {
+		return fault.HTTPAddress.New("%s is %s, which is closed to agents: the operator opens it with allow_hosts = [%q] below [http] in the kernel's configuration", t.url.Host, why, t.url.Host).With("host", t.url.Host)
+	}
 	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why).With("host", t.url.Host)
 }
 

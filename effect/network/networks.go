@@ -164,6 +164,7 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 // Needs has what is needed to create the network of an agent, and the environment of its programs.
 type Needs struct {
 	Ports     []uint16 // of the relay
+	Locals    []uint16 // services of this machine's loopback
 	Upstreams []string // names of the upstreams that need a listener
 	Env       map[string]string
 	Bundle    string // file that must be visible inside the agent, or ""
@@ -173,7 +174,7 @@ type Needs struct {
 // that is granted later is served only by the proxy, and an upstream that is granted later only after the next start.
 func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
 	token, tick := n.Egress.Tokens.Token(pid), n.Egress.Tick()
-	p := Needs{Ports: []uint16{80, 443}, Env: map[string]string{}}
+	p := Needs{Ports: []uint16{80, 443}, Locals: token.Localhosts(tick), Env: map[string]string{}}
 	for _, host := range egress.Hosts(token.Hosts(tick)) {
 		if port := host.Ported(); port != 0 {
 			p.Ports = append(p.Ports, port)
@@ -204,9 +205,12 @@ func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
 	return p
 }
 
+// Listen listens for the ports that an agent publishes.
+func (n *Networks) Listen(ports []string) ([]*egress.Published, error) { return n.server.Listen(ports) }
+
 // Serve serves the sockets of an agent until stop is called.
-func (n *Networks) Serve(pid int64, sockets egress.Sockets, own ...*egress.Upstream) (stop func()) {
-	return n.server.Serve(pid, sockets, own...)
+func (n *Networks) Serve(pid int64, sockets egress.Sockets, own egress.Own) (stop func()) {
+	return n.server.Serve(pid, sockets, own)
 }
 
 // Close stops serving all agents.

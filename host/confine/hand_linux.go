@@ -78,9 +78,10 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	}
 	if p.Listens() {
 		h.Sockets = &Sockets{}
-		for i := range len(p.inside()) + len(p.relays()) {
+		inside := len(p.inside())
+		for i := range inside + len(p.relays()) {
 			if f := next(); f != nil {
-				err = errors.Join(err, h.Sockets.take(i, p.Upstreams, f))
+				err = errors.Join(err, h.Sockets.take(p, i, inside, f))
 			}
 		}
 	}
@@ -111,8 +112,15 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	return err
 }
 
-// take stores a socket by its index in the order of Enter.
-func (s *Sockets) take(index, upstreams int, f *os.File) error {
+// take stores a socket by its index in the order of Enter. The first ones are inside the program's network, the others are
+// relays.
+func (s *Sockets) take(p *Plan, index, inside int, f *os.File) error {
+	const upstreams = 3 // index of the first
+	locals := upstreams + p.Upstreams
+	dialers := locals + len(p.Locals)*len(p.loopbacks())
+	if index >= dialers && index < inside {
+		return s.Dialer.take(f)
+	}
 	defer f.Close() // the listener has a copy
 	if index == 1 {
 		conn, err := net.FilePacketConn(f)
@@ -123,14 +131,15 @@ func (s *Sockets) take(index, upstreams int, f *os.File) error {
 	if err != nil {
 		return err
 	}
-	const first = 3 // of the upstreams
 	switch {
 	case index == 0:
 		s.Proxy = l
-	case index < first:
+	case index < upstreams:
 		s.DNSTCP = l
-	case index < first+upstreams:
+	case index < locals:
 		s.Upstreams = append(s.Upstreams, l)
+	case index < dialers:
+		s.Locals = append(s.Locals, l)
 	default:
 		s.Relay = append(s.Relay, l)
 	}

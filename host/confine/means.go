@@ -41,6 +41,7 @@ type Means struct {
 	Overlay bool // overlay file systems, to hide files by name
 	Network bool // network namespaces with a separate address
 	Link    bool // a second one for the relays, so that the program may listen on every port
+	IPv6    bool // which networks have
 	IPC     bool // IPC namespaces
 	Ptys    bool // pseudo-terminals of its own in a mount namespace
 	User    bool // the namespaces must be in a user namespace, since this process has no privilege to create them

@@ -106,7 +106,17 @@ type socket struct {
 const (
 	listening = unix.SOCK_STREAM
 	packets   = unix.SOCK_DGRAM
+	unbound   = -1
 )
+
+// loopbacks returns the addresses that localhost may mean.
+func (p *Plan) loopbacks() []netip.Addr {
+	list := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	if !p.IPv6 {
+		list = list[:1]
+	}
+	return list
+}
 
 // inside returns the sockets in the program's network that the daemon serves, in the order in which they are handed over.
 func (p *Plan) inside() []socket {
@@ -116,6 +126,16 @@ func (p *Plan) inside() []socket {
 	list := []socket{{at(ProxyPort), listening}, {at(dnsPort), packets}, {at(dnsPort), listening}}
 	for i := range p.Upstreams {
 		list = append(list, socket{at(UpstreamPort + i), listening})
+	}
+	for _, port := range p.Locals {
+		for _, loopback := range p.loopbacks() {
+			list = append(list, socket{netip.AddrPortFrom(loopback, port), listening})
+		}
+	}
+	if p.Publishes {
+		for _, loopback := range p.loopbacks() {
+			list = append(list, socket{netip.AddrPortFrom(loopback, dialPort), listening}, socket{netip.AddrPortFrom(loopback, 0), unbound})
+		}
 	}
 	return list
 }
@@ -153,6 +173,9 @@ func (s socket) open() (int, error) {
 	family, at := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(s.Port()), Addr: s.Addr().As16()})
 	if s.Addr().Is4() {
 		family, at = unix.AF_INET, &unix.SockaddrInet4{Port: int(s.Port()), Addr: s.Addr().As4()}
+	}
+	if s.kind == unbound {
+		return unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	}
 	fd, err := unix.Socket(family, s.kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

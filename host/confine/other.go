@@ -2,7 +2,11 @@
 
 package confine
 
-import "net"
+import (
+	"context"
+	"errors"
+	"net"
+)
 
 // Namespaces reports whether the plan makes namespaces.
 func (p *Plan) Namespaces() bool { return false }
@@ -30,6 +34,15 @@ func (Means) Gaps() []string {
 		"agents can use the network, whatever --net says",
 	}
 }
+
+// Dialer does not exist on this system: programs have no separate networks.
+type Dialer struct{}
+
+// Dial fails.
+func (*Dialer) Dial(context.Context, uint16) (net.Conn, error) { return nil, errors.ErrUnsupported }
+
+// Close does nothing.
+func (*Dialer) Close() error { return nil }
 
 // Calls does not exist on this system: programs connect themselves.
 type Calls struct{}

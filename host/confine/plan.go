@@ -13,6 +13,7 @@ import (
 
 // Ports on 127.0.0.1 inside a program's network. All are below 1024, where few programs listen.
 const (
+	dialPort     = 900
 	ProxyPort    = 901
 	UpstreamPort = 902 // the first one; each further upstream has the next port
 	dnsPort      = 53
@@ -51,7 +52,9 @@ type Request struct {
 	Homes     Homes
 	AllowGaps bool // start even if Private cannot be hidden
 	Ports     []uint16
-	Upstreams int // number of listeners for upstreams
+	Locals    []uint16 // ports of its loopback that the daemon serves
+	Publishes bool     // the daemon connects to its ports
+	Upstreams int      // number of listeners for upstreams
 	// Tmp is a directory for the program's temporary files; "": none is made. It is the program's /tmp if it can be.
 	Tmp string
 }
@@ -100,6 +103,8 @@ type Plan struct {
 	Readable  []string // for Landlock, in a strict plan or as exceptions from what is hidden
 	Unread    []string // hidden by Landlock only
 	Ports     []uint16
+	Locals    []uint16
+	Publishes bool
 	Upstreams int
 	Sockets   string // directory whose Unix sockets Landlock allows
 	Tmp       string // the program's name of Request.Tmp
@@ -111,6 +116,7 @@ type Plan struct {
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
 func New(r Request, has Means) (*Plan, error) {
 	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams, Sockets: r.Sockets}
+	p.Locals, p.Publishes = r.Locals, r.Publishes
 	if p.Strict {
 		if missing := has.missing(r.Net); len(missing) > 0 {
 			return nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))
@@ -120,8 +126,11 @@ func New(r Request, has Means) (*Plan, error) {
 		return nil, fmt.Errorf("%w: this machine has no means to hide the kernel's state and keys from agents "+
 			"(it needs mount namespaces or Landlock): start it with --allow-gaps to run it anyway", ErrRefused)
 	}
-	if r.Upstreams+len(r.Ports) > maxListeners {
-		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, r.Upstreams+len(r.Ports), maxListeners)
+	if n := r.Upstreams + len(r.Ports) + 2*len(r.Locals); n > maxListeners {
+		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, n, maxListeners)
+	}
+	if err := p.servable(); err != nil {
+		return nil, err
 	}
 	if r.Share.Target != "" && !has.Mounts {
 		r.Places = append(slices.Clip(r.Places), Place{Source: r.Share.Source, Target: r.Share.Target})
@@ -163,6 +172,25 @@ func New(r Request, has Means) (*Plan, error) {
 // OwnPtys reports whether the program's pseudo-terminals are its own.
 func (p *Plan) OwnPtys() bool {
 	return p.Mounts && slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == ptys })
+}
+
+// servable refuses ports that cannot be served.
+func (p *Plan) servable() error {
+	if p.Publishes && !p.Network {
+		return fmt.Errorf("%w: to publish a port, the program needs a network of its own: this machine lacks network namespaces", ErrRefused)
+	}
+	if p.Net != NetKernel || !p.Network {
+		return nil
+	}
+	for _, port := range p.Locals {
+		switch {
+		case port == dnsPort || port >= dialPort && int(port) < UpstreamPort+p.Upstreams:
+			return fmt.Errorf("%w: port %d of localhost is the kernel's own in the program's network: have the service listen on another", ErrRefused, port)
+		case !p.Link && (port == 80 || port == 443 || slices.Contains(p.Ports, port)):
+			return fmt.Errorf("%w: port %d of localhost is taken by --host, whose names lead to it in the program's network: this machine lacks veth devices, or a writable /proc/sys", ErrRefused, port)
+		}
+	}
+	return nil
 }
 
 func sources(places []Place, write bool) (list []string) {

@@ -53,6 +53,18 @@ func TestLevels(t *testing.T) {
 	if _, err := confine.New(confine.Request{Level: confine.Strict, Net: confine.NetNone, Dir: dir}, full()); err != nil {
 		t.Error(err)
 	}
+	for what, r := range map[string]confine.Request{
+		"lacks network namespaces":          {Publishes: true},
+		"port 901 of localhost":             {Locals: []uint16{901}},
+		"port 443 of localhost is taken by": {Locals: []uint16{443}},
+	} {
+		has := full()
+		has.Link, has.Network = false, !r.Publishes
+		r.Level, r.Net, r.Dir = confine.Default, confine.NetKernel, dir
+		if _, err := confine.New(r, has); !errors.Is(err, confine.ErrRefused) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	lone := full()
 	lone.Link = false
 	if gaps := strings.Join(lone.Gaps(), "\n"); !strings.Contains(gaps, "cannot listen on ports 80 and 443, and those that --host names") {

@@ -1,6 +1,8 @@
 package confine
 
 import (
+	"net/netip"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -12,6 +14,7 @@ const (
 	triedIPC
 	triedLink
 	triedPtys
+	triedIPv6
 )
 
 // Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
@@ -20,6 +23,9 @@ const (
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNET) == nil && loopback() == nil && names() == nil {
 		tried |= triedNetwork
+		if _, err := open([]socket{{netip.AddrPortFrom(netip.IPv6Loopback(), 0), listening}}); err == nil {
+			tried |= triedIPv6
+		}
 		if unix.Unshare(unix.CLONE_NEWNET) == nil && (&Plan{Means: Means{Network: true, Link: true}, Net: NetKernel}).enterNetwork() == nil {
 			tried |= triedLink
 		}
@@ -53,6 +59,7 @@ func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter(), Notify: canNotify()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0
 	m.Network, m.IPC, m.Link, m.Ptys = tried&triedNetwork != 0, tried&triedIPC != 0, tried&triedLink != 0, tried&triedPtys != 0
+	m.IPv6 = tried&triedIPv6 != 0
 	m.User = user && tried != 0
 	return m
 }

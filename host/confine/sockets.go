@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 )
 
 // Sockets listen in the network of one program. Only that program can connect to them.
@@ -13,12 +14,14 @@ type Sockets struct {
 	DNSTCP    net.Listener   // 127.0.0.1:53
 	Relay     []net.Listener // all addresses, on 80, 443 and the granted ports: a connection's LocalAddr is the destination
 	Upstreams []net.Listener // 127.0.0.1, from UpstreamPort on
+	Locals    []net.Listener // 127.0.0.1 and ::1, on the ports of Request.Locals
+	Dialer    Dialer         // connects to the program's ports, if Request.Publishes
 }
 
 // Close closes all sockets.
 func (s *Sockets) Close() error {
 	var errs []error
-	for _, l := range append(append([]net.Listener{s.Proxy, s.DNSTCP}, s.Relay...), s.Upstreams...) {
+	for _, l := range slices.Concat([]net.Listener{s.Proxy, s.DNSTCP}, s.Relay, s.Upstreams, s.Locals) {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}
@@ -26,7 +29,7 @@ func (s *Sockets) Close() error {
 	if s.DNS != nil {
 		errs = append(errs, s.DNS.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Dialer.Close())...)
 }
 
 // Handed is what a process hands over before it becomes the program.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // tree computes the layers of a program's file tree.
@@ -238,7 +239,20 @@ func (t *tree) given() []layer {
 			add(at, at, false)
 		}
 	}
+	if at := canonical("/etc/hosts"); exists(at) && t.Net == NetKernel {
+		list = append(list, layer{kind: file, path: at, content: hostsFile()})
+	}
 	return list
+}
+
+// hostsFile returns the program's /etc/hosts. It has no other name of the machine's: the kernel looks those up, since their
+// addresses do not exist in the program's network.
+func hostsFile() string {
+	text := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+	if name, err := os.Hostname(); err == nil && name != "" && name != "localhost" && !strings.ContainsFunc(name, unicode.IsSpace) {
+		text += "127.0.1.1 " + name + "\n"
+	}
+	return text
 }
 
 // paths adds the directories in the program's own /tmp that lead to places. They are read-only, as they are elsewhere.

@@ -2,7 +2,6 @@ package confine
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 )
 
@@ -12,18 +11,15 @@ var errWords = errors.New("the words are no plan")
 // Words encodes the plan for the process that carries it out, in a form that needs no parser.
 func (p *Plan) Words() []string {
 	w := words{
-		itoa(p.ABI), flag(p.Filter), flag(p.Notify), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.Link), flag(p.IPC), flag(p.Ptys), flag(p.User),
+		itoa(p.ABI), flag(p.Filter), flag(p.Notify), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.Link), flag(p.IPv6), flag(p.IPC), flag(p.Ptys), flag(p.User),
 		flag(p.Strict), p.Net, p.Dir, flag(p.ReadOnly), itoa(p.Upstreams), p.Sockets, flag(p.Terminal),
 	}
 	w.list(p.Writable)
 	w.list(p.Readable)
 	w.list(p.Unread)
-	ports := make([]string, len(p.Ports))
-	for i, port := range p.Ports {
-		ports[i] = itoa(int(port))
-	}
-	w.list(ports)
-	w = append(w, itoa(len(p.layers)))
+	w.ports(p.Ports)
+	w.ports(p.Locals)
+	w = append(w, flag(p.Publishes), itoa(len(p.layers)))
 	for _, l := range p.layers {
 		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), l.content, strconv.FormatInt(l.size, 10))
 		w.list(l.names)
@@ -35,18 +31,12 @@ func (p *Plan) Words() []string {
 func ReadPlan(from []string) (*Plan, error) {
 	r := &reader{rest: from}
 	p := &Plan{Means: Means{
-		ABI: r.number(), Filter: r.flag(), Notify: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), Link: r.flag(), IPC: r.flag(), Ptys: r.flag(), User: r.flag(),
+		ABI: r.number(), Filter: r.flag(), Notify: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), Link: r.flag(), IPv6: r.flag(), IPC: r.flag(), Ptys: r.flag(), User: r.flag(),
 	}}
 	p.Strict, p.Net, p.Dir, p.ReadOnly, p.Upstreams, p.Sockets = r.flag(), r.word(), r.word(), r.flag(), r.number(), r.word()
 	p.Terminal = r.flag()
 	p.Writable, p.Readable, p.Unread = r.list(), r.list(), r.list()
-	for _, text := range r.list() {
-		port, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			return nil, fmt.Errorf("%w: port %q", errWords, text)
-		}
-		p.Ports = append(p.Ports, uint16(port))
-	}
+	p.Ports, p.Locals, p.Publishes = r.ports(), r.ports(), r.flag()
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), content: r.word(), size: int64(r.number())}
 		l.names = r.list()
@@ -61,6 +51,14 @@ func ReadPlan(from []string) (*Plan, error) {
 type words []string
 
 func (w *words) list(texts []string) { *w = append(append(*w, itoa(len(texts))), texts...) }
+
+func (w *words) ports(ports []uint16) {
+	texts := make([]string, len(ports))
+	for i, port := range ports {
+		texts[i] = itoa(int(port))
+	}
+	w.list(texts)
+}
 
 func flag(set bool) string {
 	if set {
@@ -92,6 +90,15 @@ func (r *reader) number() int {
 }
 
 func (r *reader) flag() bool { return r.word() == "1" }
+
+func (r *reader) ports() (ports []uint16) {
+	for _, text := range r.list() {
+		port, err := strconv.ParseUint(text, 10, 16)
+		r.failed = r.failed || err != nil
+		ports = append(ports, uint16(port))
+	}
+	return ports
+}
 
 func (r *reader) list() []string {
 	n := r.number()

@@ -26,6 +26,8 @@ func New(admits func(hosts []string, host string, port int64) bool) *Domain {
 	d.Handlers = kernel.Bind(schema.Net,
 		kernel.Effect(schema.NetConnect, d.connect),
 		kernel.Step(schema.NetConnect.End, kernel.End, nil),
+		kernel.Effect(schema.NetPublish, publish),
+		kernel.Step(schema.NetPublish.End, kernel.End, nil),
 		kernel.Effect(schema.NetRequest, request),
 		kernel.Step(schema.NetRequest.End, kernel.End, nil),
 	)
@@ -36,10 +38,28 @@ func (d *Domain) connect(call *kernel.Call, in *schema.NetConnectInput) (*schema
 	if in.Refused != "" {
 		return nil, fault.NetForbidden.New("pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
 	}
+	if in.Local {
+		return in, local(call, in)
+	}
 	if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
 		return nil, fault.NetForbidden.New("pid %d may not connect to %s", call.PID, place(in)).
 			WithFix("allow it too with %s", kernel.AddCommand(call.Token, d.lacking(call, in), call.Tick, "Http.Fetch", "--host", pattern(in)))
 	}
+	return in, nil
+}
+
+// local refuses a connection to a service of this machine that the token does not name.
+func local(call *kernel.Call, in *schema.NetConnectInput) error {
+	port := uint16(in.Port)
+	if call.Token.AllowsLocalhost(port, call.Tick) {
+		return nil
+	}
+	return fault.NetForbidden.New("pid %d may not connect to port %d of this machine", call.PID, port).
+		WithFix("allow it too with %s", kernel.AddCommand(call.Token, call.Token.LocalhostLacking(call.PID, call.Tick, port), call.Tick, schema.Localhost(port)))
+}
+
+// publish permits what the operator asked for with the program.
+func publish(_ *kernel.Call, in *schema.NetPublishInput) (*schema.NetPublishInput, error) {
 	return in, nil
 }
 

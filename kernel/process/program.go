@@ -127,6 +127,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if err := checkUpstream(p); err != nil {
 		return err
 	}
+	if err := checkPublish(p); err != nil {
+		return err
+	}
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
@@ -153,6 +156,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.Upstream != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name an upstream", call.PID).WithFix("only the operator may; leave out upstream")
+	}
+	if p.Publish != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not publish a port", call.PID).WithFix("only the operator may; leave out publish")
 	}
 	if p.Cwd != nil { // snapshot needs it too
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
@@ -188,6 +194,28 @@ func checkStdio(p *schema.Program) *fault.Fault {
 	return nil
 }
 
+// checkPublish refuses ports that cannot be published, and one that is named twice.
+func checkPublish(p *schema.Program) *fault.Fault {
+	if p.Publish == nil {
+		return nil
+	}
+	if net := p.Sandbox.Network(); net != "kernel" {
+		return kernel.Invalid("publish", "needs sandbox.net kernel: with %s the program's ports are not in a network of its own", net)
+	}
+	taken := make(map[uint16]bool)
+	for _, text := range p.Publish {
+		port, _, err := schema.ParsePublished(text)
+		if err != nil {
+			return kernel.Invalid("publish", "%v", err)
+		}
+		if taken[port] {
+			return kernel.Invalid("publish", "names port %d twice", port)
+		}
+		taken[port] = true
+	}
+	return nil
+}
+
 // checkUpstream refuses an invalid upstream.
 func checkUpstream(p *schema.Program) *fault.Fault {
 	if p.Upstream == nil {
@@ -216,6 +244,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"env", p.Env != nil},
 		{"secrets", p.Secrets != nil},
 		{"upstream", p.Upstream != nil},
+		{"publish", p.Publish != nil},
 		{"cwd", p.Cwd != nil},
 		{"snapshot", p.Snapshot != nil},
 		{"restart", p.Restart != nil},

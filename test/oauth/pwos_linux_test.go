@@ -219,7 +219,7 @@ func TestBearer(t *testing.T) {
 func TestClosedAddress(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "127.0.0.0/32")
-	const closed = "is a loopback address, which is closed to agents: have it opened in the kernel's configuration"
+	const closed = "is a loopback address, which is closed to agents"
 	p.run(closed, 1, "mcp", "add", "docs", "--url", p.address())
 	p.run(closed, 1, "mcp", "login", "docs")
 	if p.auth != nil {
