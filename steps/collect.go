@@ -1,0 +1,141 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Collect forgets steps that ended before a time, and the oldest ones as long as contents and steps take more than most bytes (0: any
+// number), and what only they need. Numbers of steps go on.
+func (s *Store) Collect(ctx context.Context, before time.Time, most int64) error {
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	if !s.filled || len(s.pending) > 0 {
+		return ErrNotFilled
+	}
+	kept := s.log.marks
+	for len(kept) > 1 && kept[0].ended.Before(before) { // the last one has the number to go on from
+		kept = kept[1:]
+	}
+	for {
+		if len(kept) < len(s.log.marks) {
+			if err := s.rewrite(ctx, kept); err != nil {
+				return err
+			}
+			kept = s.log.marks
+		}
+		if most == 0 || s.pack.size+s.log.size <= most || len(kept) <= 1 {
+			return nil
+		}
+		kept = kept[(len(kept)+1)/2:]
+		if len(kept) == 0 {
+			kept = s.log.marks[len(s.log.marks)-1:]
+		}
+	}
+}
+
+// rewrite makes a new generation of the files, with some steps and what they and the tree need.
+func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
+	old := s.generation
+	next := &Store{dir: s.dir, root: s.root, options: s.options, fsys: s.fsys, generation: old + 1, dirs: make(map[string][]item)}
+	if err := next.removeFiles(); err != nil { // of an attempt that was interrupted
+		return err
+	}
+	if err := next.openFiles(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, next.closeFiles())
+		}
+	}()
+	next.dirs = s.dirs
+	for _, items := range s.dirs {
+		for i := range items {
+			if err := s.carry(ctx, next.pack, items[i].state); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range kept {
+		step, err := s.log.read(m)
+		if err != nil {
+			return err
+		}
+		for _, c := range step.Changes {
+			if err := errors.Join(s.carry(ctx, next.pack, c.Before), s.carry(ctx, next.pack, c.After)); err != nil {
+				return err
+			}
+		}
+		step.packed = 0 // what is in the new file is synced before that is the one that holds
+		if err := next.log.put(step); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(next.pack.sync(), next.log.file.Sync()); err != nil {
+		return err
+	}
+	if err := next.saveIndex(); err != nil {
+		return err
+	}
+	if err := replaceFile(s.fsys, s.dir, "current", fmt.Appendf(nil, "%d\n", next.generation)); err != nil {
+		return err
+	}
+	failed := s.closeFiles()
+	s.pack, s.log, s.generation = next.pack, next.log, next.generation
+	previous := &Store{dir: s.dir, fsys: s.fsys, generation: old}
+	return errors.Join(failed, previous.removeFiles())
+}
+
+// carry copies the pieces of a content, unless they are there. What is missing stays so.
+func (s *Store) carry(ctx context.Context, to *pack, state State) error {
+	if !state.content() || state.Lost {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, ok := to.at[state.Ref]; ok {
+		return nil
+	}
+	first, err := s.pack.piece(state.Ref, state.Secret)
+	if errors.Is(err, ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	list := slices.Clone(first)
+	if state.Size > pieceSize {
+		for at := 0; at+len(Ref{}) <= len(list); at += len(Ref{}) {
+			piece, err := s.pack.piece(Ref(list[at:at+len(Ref{})]), state.Secret)
+			if errors.Is(err, ErrMissing) {
+				continue
+			}
+			if err == nil {
+				_, err = to.put(piece, state.Secret)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	_, err = to.put(list, state.Secret)
+	return err
+}
+
+// removeFiles removes the files of this generation.
+func (s *Store) removeFiles() error {
+	var failed error
+	for _, what := range []string{"content", "log", "index"} {
+		if err := s.fsys.Remove(s.file(what)); !isGone(err) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}

@@ -1,0 +1,334 @@
+package steps
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Gap is a path that is not covered, and why.
+type Gap struct{ Path, Why string }
+
+// ErrTooLarge is the error for a tree with more files, or more bytes in them, than the options allow.
+var ErrTooLarge = errors.New("the tree is too large")
+
+// tick is how long the clock of a file system may stand still: a file that changed that shortly before it was read may have changed
+// again without another time.
+const tick = 20 * time.Millisecond
+
+// scan compares a tree with what it was.
+type scan struct {
+	*Store
+	ctx    context.Context
+	root   *os.File
+	dev    uint64
+	whole  bool // every directory is listed, not only those with an event
+	gaps   []Gap
+	buffer []byte
+	linked map[uint64]bool // inodes of files that have several names and were read again
+}
+
+// look adds to what is pending what changed in the tree since it was looked at last, and returns what is not covered.
+func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
+	c := &scan{Store: s, ctx: ctx, buffer: make([]byte, pieceSize)}
+	if c.root, err = openRoot(s.root); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.root.Close()) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(c.root.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("stat %s: %w", s.root, err)
+	}
+	c.dev = device(&st)
+	dirty, all := s.watch.take()
+	for path := range s.touched {
+		dirty = with(dirty, path)
+	}
+	if c.whole = all || s.walk || len(s.dirs) == 0; c.whole {
+		err = c.dir("", c.root, 0)
+	} else {
+		err = c.some(dirty)
+	}
+	if err != nil {
+		s.walk = true // what was taken from the watch is known again only by a walk
+		return nil, err
+	}
+	s.walk = false
+	clear(s.touched)
+	return c.gaps, nil
+}
+
+func with(set map[string]bool, path string) map[string]bool {
+	if set == nil {
+		set = make(map[string]bool)
+	}
+	set[path] = true
+	return set
+}
+
+// some lists the directories with an event, and what is new below them.
+func (c *scan) some(dirty map[string]bool) error {
+	for _, path := range slices.Sorted(maps.Keys(dirty)) { // a directory before those below it
+		if _, known := c.dirs[path]; !known {
+			continue // it is gone, or was listed as new
+		}
+		dir, err := openPath(c.root, path)
+		if isGone(err) {
+			continue // the directory above it has an event too
+		}
+		if err == nil {
+			err = errors.Join(c.dir(path, dir, strings.Count(path, "/")), dir.Close())
+		}
+		if err != nil && !c.gap(path, err) {
+			return err
+		}
+	}
+	if len(c.linked) == 0 {
+		return nil
+	}
+	others := make(map[string]bool) // directories in which the same files have other names, which had no event
+	for path, items := range c.dirs {
+		if !dirty[path] && slices.ContainsFunc(items, func(it item) bool { return c.linked[it.stamp.ino] && it.state.isFile() }) {
+			others[path] = true
+		}
+	}
+	c.linked = nil
+	return c.some(others)
+}
+
+// gap notes what is not covered because of an error. It returns false for errors that end the scan.
+func (c *scan) gap(path string, err error) bool {
+	if errors.Is(err, ErrTooLarge) || errors.Is(err, errStore) || c.ctx.Err() != nil {
+		return false
+	}
+	c.gaps = append(c.gaps, Gap{path, err.Error()})
+	return true
+}
+
+// dir compares a directory with what it was, and directories below it that are new, or all if the scan is of the whole tree.
+func (c *scan) dir(path string, dir *os.File, depth int) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("directories are nested more than %d deep", maxDepth)
+	}
+	if !c.watch.has(path) {
+		c.watch.add(path, dir)
+	}
+	names, err := namesIn(dir)
+	if err != nil {
+		return fmt.Errorf("list directory: %w", err)
+	}
+	old := c.dirs[path]
+	c.count -= int64(len(old))
+	items := make([]item, 0, len(names))
+	var below []string
+	for _, name := range names {
+		var was item
+		for len(old) > 0 && old[0].name < name {
+			c.gone(path, old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].name == name {
+			was, old = old[0], old[1:]
+		}
+		now, err := c.item(dir, path, name, was)
+		if err != nil {
+			return err
+		}
+		c.changed(path, was, now)
+		if now.state.Exists() {
+			items = append(items, now)
+		}
+		if now.state.isDir() && (c.whole || !was.state.isDir() || c.dirs[join(path, name)] == nil) {
+			below = append(below, name)
+		}
+	}
+	for _, was := range old {
+		c.gone(path, was)
+	}
+	c.dirs[path] = items
+	if c.count += int64(len(items)); c.options.MaxFiles > 0 && c.count > c.options.MaxFiles {
+		return fmt.Errorf("%w: it has more than %d files", ErrTooLarge, c.options.MaxFiles)
+	}
+	for _, name := range below {
+		child, err := openIn(dir, name)
+		if err == nil {
+			err = errors.Join(c.dir(join(path, name), child, depth+1), child.Close())
+		}
+		if err != nil && !isGone(err) && !c.gap(join(path, name), err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed notes a change, if there is one.
+func (c *scan) changed(path string, was, now item) {
+	if was.state == now.state {
+		return
+	}
+	at := join(path, cmp.Or(now.name, was.name))
+	if c.filled {
+		before, ok := c.pending[at]
+		if !ok {
+			before = was.state
+		}
+		c.pending[at] = before
+	}
+	if was.state.isDir() && !now.state.isDir() {
+		c.goneBelow(at)
+	}
+}
+
+// gone notes that an entry is gone, and all that was below it.
+func (c *scan) gone(path string, was item) { c.changed(path, was, item{}) }
+
+func (c *scan) goneBelow(path string) {
+	items := c.dirs[path]
+	delete(c.dirs, path)
+	c.watch.remove(path)
+	c.count -= int64(len(items))
+	for _, was := range items {
+		c.gone(path, was)
+	}
+}
+
+// item returns what a name is now. Its content is read only if it may have changed.
+func (c *scan) item(dir *os.File, path, name string, was item) (item, error) {
+	begin := time.Now()
+	st, err := statIn(dir, name)
+	if isGone(err) {
+		return item{}, nil
+	}
+	if err != nil {
+		c.gap(join(path, name), err)
+		return item{}, nil
+	}
+	now := item{name: name, stamp: stampOf(&st)}
+	now.state.Mode = now.stamp.mode
+	switch {
+	case now.state.isDir():
+		if device(&st) != c.dev {
+			c.gap(join(path, name), errors.New("another file system is mounted there"))
+			return item{}, nil
+		}
+		return now, nil
+	case !now.state.content():
+		return item{}, nil
+	}
+	if now.stamp == was.stamp && !was.young && !c.touched[join(path, name)] {
+		return was, nil
+	}
+	err = c.read(dir, path, &now)
+	if isGone(err) {
+		return item{}, nil
+	}
+	now.young = now.young || begin.UnixNano()-max(now.stamp.ctime, now.stamp.mtime) < int64(tick)
+	return now, err
+}
+
+// read stores the content of a file, or the target of a link.
+func (c *scan) read(dir *os.File, path string, now *item) error {
+	if now.state.isLink() {
+		target, err := linkIn(dir, now.name)
+		if err != nil {
+			return c.lost(path, now, err)
+		}
+		now.state.Ref, now.state.Size, err = c.pack.store(strings.NewReader(target), false, c.buffer)
+		return stored(err)
+	}
+	if most := c.options.MaxFile; most > 0 && now.stamp.size > most {
+		return c.lost(path, now, fmt.Errorf("it has more than %d bytes", most))
+	}
+	file, st, err := openFile(dir, now.name)
+	if err != nil {
+		return c.lost(path, now, err)
+	}
+	defer file.Close()
+	now.stamp = stampOf(&st)
+	now.state.Mode = now.stamp.mode
+	if st.Nlink > 1 && !c.whole {
+		if c.linked == nil {
+			c.linked = make(map[uint64]bool)
+		}
+		c.linked[st.Ino] = true
+	}
+	now.state.Secret = c.options.Secret != nil && c.options.Secret(join(path, now.name))
+	if now.state.Secret && c.pack.box == nil {
+		return c.lost(path, now, errors.New("there is no key to seal it with"))
+	}
+	before := c.pack.size
+	in := &limited{in: file, left: c.options.MaxFile, bounded: c.options.MaxFile > 0}
+	now.state.Ref, now.state.Size, err = c.pack.store(in, now.state.Secret, c.buffer)
+	switch {
+	case errors.Is(err, errLong) || in.failed != nil:
+		return c.lost(path, now, err)
+	case err != nil:
+		return stored(err)
+	}
+	if c.bytes += c.pack.size - before; c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
+		return fmt.Errorf("%w: its contents take more than %d bytes", ErrTooLarge, c.options.MaxBytes)
+	}
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil || stampOf(&st) != now.stamp {
+		now.young = true // it changes while it is read
+	}
+	return nil
+}
+
+// lost makes an item one whose content is not stored. Another stamp is another content.
+func (c *scan) lost(path string, now *item, err error) error {
+	if isGone(err) {
+		return err
+	}
+	c.gaps = append(c.gaps, Gap{join(path, now.name), err.Error()})
+	var id bytes.Buffer
+	_ = binary.Write(&id, binary.LittleEndian, []int64{int64(now.stamp.ino), now.stamp.size, now.stamp.ctime, now.stamp.mtime})
+	now.state.Lost, now.state.Size, now.state.Ref = true, now.stamp.size, sha256.Sum256(id.Bytes())
+	return nil
+}
+
+// errStore is in errors of the store itself, which end a scan.
+var errStore = errors.New("store contents")
+
+func stored(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errStore, err)
+}
+
+// errLong is the error for a file that grew beyond the limit while it was read.
+var errLong = errors.New("it became longer than what is stored of a file")
+
+// limited reads a file, whose errors it keeps, and no more than a number of bytes.
+type limited struct {
+	in      io.Reader
+	left    int64
+	bounded bool
+	failed  error
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	n, err := l.in.Read(b)
+	if l.left -= int64(n); l.bounded && l.left < 0 {
+		return n, errLong
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		l.failed = err
+	}
+	return n, err
+}

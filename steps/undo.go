@@ -1,0 +1,268 @@
+package steps
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// UndoOptions say how an undo is done.
+type UndoOptions struct {
+	Label   Label // of the step that the undo becomes
+	Before  Label // of the step with what changed just before it
+	Partial bool  // undo what can be undone, and leave what cannot
+	DryRun  bool  // change nothing
+}
+
+// Conflict is a path that is not undone, and why.
+type Conflict struct {
+	Path, Why string
+	Missing   bool // because its content is not in the store
+}
+
+// Undone is what an undo does.
+type Undone struct {
+	Changes   []Change   // from what is there to what is restored; of a merged text After is what it was in the step
+	Conflicts []Conflict // if there are any, nothing is written unless the undo is a partial one
+	Step      *Step      // the undo itself; nil: nothing was written
+}
+
+// wanted is what a path is to be after an undo.
+type wanted struct {
+	State
+	merged []byte // the content, if it is not that of Ref
+}
+
+// Undo takes back what steps did, path by path, and nothing else: where a file is still as the step left it, it is restored; where
+// only other lines of a text changed since, the step's lines are; else it is a Conflict.
+func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*Undone, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	if !s.filled {
+		return nil, ErrNotFilled
+	}
+	if _, err := s.cut(ctx, options.Before); err != nil {
+		return nil, err
+	}
+	u := &undo{Store: s, want: make(map[string]wanted)}
+	seqs = slices.Clone(seqs)
+	slices.SortFunc(seqs, func(a, b uint64) int { return int(int64(b) - int64(a)) })
+	for _, seq := range slices.Compact(seqs) {
+		step, err := s.step(seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range step.Changes {
+			if err := u.back(c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	u.settle()
+	out := &Undone{Changes: u.changes(), Conflicts: u.conflicts}
+	if options.DryRun || len(out.Conflicts) > 0 && !options.Partial || len(out.Changes) == 0 {
+		return out, nil
+	}
+	raced, err := u.write(ctx)
+	out.Conflicts = append(out.Conflicts, raced...)
+	label := options.Label
+	label.Kind, label.Undoes = Undo, seqs
+	step, cutErr := s.cut(ctx, label)
+	out.Step = step
+	return out, errors.Join(err, cutErr)
+}
+
+// undo is a plan of what paths are to be.
+type undo struct {
+	*Store
+	want      map[string]wanted
+	conflicts []Conflict
+}
+
+// now returns what a path is in the plan.
+func (u *undo) now(path string) wanted {
+	if w, ok := u.want[path]; ok {
+		return w
+	}
+	return wanted{State: u.state(path)}
+}
+
+func (u *undo) conflict(path, format string, args ...any) {
+	u.conflicts = append(u.conflicts, Conflict{Path: path, Why: fmt.Sprintf(format, args...)})
+}
+
+// back plans to take a change back.
+func (u *undo) back(c Change) error {
+	now := u.now(c.Path)
+	switch {
+	case now.merged == nil && now.State == c.After:
+		if c.Before.content() && !u.pack.covers(c.Before) {
+			u.conflicts = append(u.conflicts, Conflict{c.Path, "what it was is not in the store", true})
+			return nil
+		}
+		u.want[c.Path] = wanted{State: c.Before}
+	case now.merged == nil && now.State == c.Before:
+	case !now.Exists():
+		u.conflict(c.Path, "it was removed since")
+	case !c.After.Exists():
+		u.conflict(c.Path, "it was made again since")
+	case !c.Before.Exists():
+		if c.After.isDir() && now.isDir() { // with another mode
+			u.want[c.Path] = wanted{State: c.Before}
+			return nil
+		}
+		u.conflict(c.Path, "it was changed since")
+	case now.kind() != c.After.kind() || now.kind() != c.Before.kind():
+		u.conflict(c.Path, "it became something else since")
+	default:
+		return u.both(c, now)
+	}
+	return nil
+}
+
+// both plans to take a change back from what was changed otherwise too.
+func (u *undo) both(c Change, now wanted) error {
+	mode, ok := pick(c.After.Mode, now.Mode, c.Before.Mode)
+	if !ok {
+		u.conflict(c.Path, "its mode was changed since")
+		return nil
+	}
+	if now.merged == nil {
+		if ref, ok := pick(c.After.Ref, now.Ref, c.Before.Ref); ok {
+			to := now.State
+			if ref == c.Before.Ref {
+				to = c.Before
+			}
+			to.Mode = mode
+			u.want[c.Path] = wanted{State: to}
+			return nil
+		}
+	}
+	if !now.isFile() {
+		u.conflict(c.Path, "it was changed since")
+		return nil
+	}
+	var texts [3][]byte
+	for i, of := range []wanted{{State: c.After}, {State: c.Before}, now} {
+		text, err := u.text(of)
+		if errors.Is(err, ErrMissing) {
+			u.conflicts = append(u.conflicts, Conflict{c.Path, "what it was is not in the store", true})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		texts[i] = text
+	}
+	text, ok := merged(texts[0], texts[1], texts[2])
+	if !ok {
+		u.conflict(c.Path, "the same lines were changed since")
+		return nil
+	}
+	to := now
+	to.Mode, to.merged = mode, text
+	u.want[c.Path] = to
+	return nil
+}
+
+// pick returns what a value is to be that was changed from before to after, and is now what it is. It returns false if it was changed since to
+// something else.
+func pick[V comparable](after, now, before V) (V, bool) {
+	switch {
+	case now == after:
+		return before, true
+	case after == before, now == before:
+		return now, true
+	}
+	return now, false
+}
+
+// text returns the content of a file of the plan, as far as it can be text.
+func (u *undo) text(w wanted) ([]byte, error) {
+	if w.merged != nil {
+		return w.merged, nil
+	}
+	in, err := u.pack.content(w.State)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(in, mostText+1))
+}
+
+// settle takes out of the plan what other entries of the tree do not allow: a directory that has others in it is kept, and one that
+// is missing is made.
+func (u *undo) settle() {
+	paths := u.paths()
+	made := make(map[string]bool) // directories that will have something in them
+	for _, path := range paths {
+		if dir, _ := split(path); u.want[path].Exists() {
+			made[dir] = true
+		}
+	}
+	for _, path := range slices.Backward(paths) { // those below come first
+		w := u.want[path]
+		if u.state(path).isDir() && !w.isDir() && (made[path] || u.keeps(path)) {
+			if w.Exists() {
+				u.conflict(path, "there are other files in it now")
+			}
+			delete(u.want, path)
+		}
+	}
+	for _, path := range paths {
+		w, ok := u.want[path]
+		if !ok || !w.Exists() {
+			continue
+		}
+		for dir, _ := split(path); dir != ""; dir, _ = split(dir) {
+			above := u.now(dir)
+			if above.isDir() {
+				continue
+			}
+			if above.Exists() {
+				u.conflict(path, "%s is no directory any more", dir)
+				delete(u.want, path)
+				break
+			}
+			above.Mode = modeOfNew
+			u.want[dir] = above
+		}
+	}
+}
+
+// keeps reports whether entries of a directory stay.
+func (u *undo) keeps(path string) bool {
+	return slices.ContainsFunc(u.dirs[path], func(it item) bool { return u.now(join(path, it.name)).Exists() })
+}
+
+// paths returns those of the plan, sorted, a directory before what is in it.
+func (u *undo) paths() []string {
+	paths := make([]string, 0, len(u.want))
+	for path := range u.want {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// changes returns what the plan changes.
+func (u *undo) changes() (list []Change) {
+	for _, path := range u.paths() {
+		if now, w := u.state(path), u.want[path]; now != w.State || w.merged != nil {
+			list = append(list, Change{path, now, w.State})
+		}
+	}
+	return list
+}
+
+// source returns the content that a path is to have.
+func (u *undo) source(w wanted) (io.Reader, error) {
+	if w.merged != nil {
+		return bytes.NewReader(w.merged), nil
+	}
+	return u.pack.content(w.State)
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package steps
+
+import (
+	"errors"
+	"os"
+)
+
+// watch knows no events here: each cut walks the tree.
+type watch struct{}
+
+func newWatch() *watch { return &watch{} }
+
+func (*watch) take() (dirty map[string]bool, all bool) { return nil, true }
+func (*watch) add(string, *os.File)                    {}
+func (*watch) remove(string)                           {}
+func (*watch) has(string) bool                         { return true }
+func (*watch) why() error                              { return errors.New("this system does not tell which directories changed") }
+func (*watch) Close() error                            { return nil }
