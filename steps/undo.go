@@ -21,6 +21,7 @@ type UndoOptions struct {
 type Conflict struct {
 	Path, Why string
 	Missing   bool // because its content is not in the store
+	Aside     bool // it holds nothing else back: a reference or setting of git
 }
 
 // Undone is what an undo does.
@@ -65,7 +66,7 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	}
 	u.settle()
 	out := &Undone{Changes: u.changes(), Conflicts: u.conflicts}
-	if options.DryRun || len(out.Conflicts) > 0 && !options.Partial || len(out.Changes) == 0 {
+	if options.DryRun || slices.ContainsFunc(out.Conflicts, Conflict.blocks) && !options.Partial || len(out.Changes) == 0 {
 		return out, nil
 	}
 	raced, err := u.write(ctx)
@@ -76,6 +77,8 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	out.Step = step
 	return out, errors.Join(err, cutErr)
 }
+
+func (c Conflict) blocks() bool { return !c.Aside }
 
 // undo is a plan of what paths are to be.
 type undo struct {
@@ -93,20 +96,27 @@ func (u *undo) now(path string) wanted {
 }
 
 func (u *undo) conflict(path, format string, args ...any) {
-	u.conflicts = append(u.conflicts, Conflict{Path: path, Why: fmt.Sprintf(format, args...)})
+	u.conflicts = append(u.conflicts, Conflict{Path: path, Why: fmt.Sprintf(format, args...), Aside: gitPartOf(path) != noGit})
+}
+
+// missing notes that what a path was is not in the store.
+func (u *undo) missing(path string) {
+	u.conflict(path, "what it was is not in the store")
+	u.conflicts[len(u.conflicts)-1].Missing = true
 }
 
 // back plans to take a change back.
 func (u *undo) back(c Change) error {
-	now := u.now(c.Path)
+	now, part := u.now(c.Path), gitPartOf(c.Path)
 	switch {
+	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.isDir():
 	case now.merged == nil && now.State == c.After:
 		if c.Before.content() && !u.pack.covers(c.Before) {
-			u.conflicts = append(u.conflicts, Conflict{c.Path, "what it was is not in the store", true})
+			u.missing(c.Path)
 			return nil
 		}
 		u.want[c.Path] = wanted{State: c.Before}
-	case now.merged == nil && now.State == c.Before:
+	case now.merged == nil && now.State == c.Before, part == gitLog && now.Exists():
 	case !now.Exists():
 		u.conflict(c.Path, "it was removed since")
 	case !c.After.Exists():
@@ -151,7 +161,7 @@ func (u *undo) both(c Change, now wanted) error {
 	for i, of := range []wanted{{State: c.After}, {State: c.Before}, now} {
 		text, err := u.text(of)
 		if errors.Is(err, ErrMissing) {
-			u.conflicts = append(u.conflicts, Conflict{c.Path, "what it was is not in the store", true})
+			u.missing(c.Path)
 			return nil
 		}
 		if err != nil {
@@ -159,7 +169,11 @@ func (u *undo) both(c Change, now wanted) error {
 		}
 		texts[i] = text
 	}
-	text, ok := merged(texts[0], texts[1], texts[2])
+	merge := merged
+	if gitPartOf(c.Path) == gitIndex {
+		merge = func(after, before, now []byte) ([]byte, bool) { return mergedIndex(after, now, before) }
+	}
+	text, ok := merge(texts[0], texts[1], texts[2])
 	if !ok {
 		u.conflict(c.Path, "the same lines were changed since")
 		return nil
