@@ -40,11 +40,11 @@ func (s *Store) Diff(ctx context.Context, out io.Writer, changes []Change) error
 		return err
 	}
 	defer s.release()
-	for _, pair := range pairs(changes) {
+	for _, p := range pairs(changes) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.diff(out, pair.from, pair.to); err != nil {
+		if err := s.writePair(out, p.from, p.to); err != nil {
 			return err
 		}
 	}
@@ -57,10 +57,10 @@ type named struct {
 	path string
 }
 
-type pair struct{ from, to named }
+type both struct{ from, to named }
 
 // pairs returns what is shown of changes: no directories, and what went from one path and came to another as a rename.
-func pairs(changes []Change) (list []pair) {
+func pairs(changes []Change) (list []both) {
 	gone := make(map[Ref][]int)
 	for i, c := range changes {
 		if c.Before.isFile() && !c.After.Exists() && c.Before.Size > 0 && !c.Before.Lost {
@@ -69,7 +69,7 @@ func pairs(changes []Change) (list []pair) {
 	}
 	moved := make(map[int]bool)
 	for _, c := range changes {
-		p := pair{named{c.Before, c.Path}, named{c.After, c.Path}}
+		p := both{named{c.Before, c.Path}, named{c.After, c.Path}}
 		if !c.Before.content() {
 			p.from = named{}
 		}
@@ -83,14 +83,14 @@ func pairs(changes []Change) (list []pair) {
 		list = append(list, p)
 	}
 	i := -1
-	return slices.DeleteFunc(list, func(p pair) bool {
+	return slices.DeleteFunc(list, func(p both) bool {
 		i++
 		return moved[i] && p.to.path == "" || p.from.path == "" && p.to.path == ""
 	})
 }
 
-// diff writes how one file became another.
-func (s *Store) diff(out io.Writer, from, to named) error {
+// writePair writes how one file became another.
+func (s *Store) writePair(out io.Writer, from, to named) error {
 	var b bytes.Buffer
 	a, z := from.path, to.path
 	if a == "" {
@@ -106,7 +106,7 @@ func (s *Store) diff(out io.Writer, from, to named) error {
 	case to.path == "":
 		fmt.Fprintf(&b, "deleted file mode %s\n", gitMode(from.State))
 	case from.kind() != to.kind(): // git shows that as two files
-		return errors.Join(s.diff(out, from, named{}), s.diff(out, named{}, to))
+		return errors.Join(s.writePair(out, from, named{}), s.writePair(out, named{}, to))
 	case gitMode(from.State) != gitMode(to.State):
 		fmt.Fprintf(&b, "old mode %s\nnew mode %s\n", gitMode(from.State), gitMode(to.State))
 	}

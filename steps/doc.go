@@ -1,4 +1,4 @@
-// Package steps keeps what a directory was at each cut, so that what happened between two cuts can be shown and undone alone.
+// Package steps keeps what a directory was at each cut, so that each change can be taken back alone.
 //
 // A Store watches one tree. Cut compares the tree with what it was at the last cut, stores the content of what changed, and
 // appends a Step: path by path what was there before and after. Who made a step, and why, is a Label that the caller

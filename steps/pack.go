@@ -412,7 +412,7 @@ func newBox(key []byte) (*box, error) {
 	if len(key) == 0 {
 		return nil, nil
 	}
-	derive := func(what string) ([]byte, error) { return hkdf.Key(sha256.New, key, nil, "pwos steps "+what, 32) }
+	derive := func(what string) ([]byte, error) { return hkdf.Key(sha256.New, key, nil, "steps: "+what, 32) }
 	sealing, err := derive("content")
 	if err != nil {
 		return nil, fmt.Errorf("derive key: %w", err)

@@ -127,8 +127,7 @@ func (t *tree) same(what string, want map[string]entry) {
 // session makes random changes, as programs and persons do.
 type session struct {
 	*tree
-	rand  *rand.Rand
-	names []string
+	rand *rand.Rand
 }
 
 func (s *session) name() string {

@@ -135,7 +135,7 @@ func (s *Store) Fill(ctx context.Context) (*Step, error) {
 	defer s.release()
 	s.walk = true
 	if s.filled {
-		step, err := s.cut(ctx, Label{Kind: Outside, Began: s.lastEnd()})
+		step, err := s.next(ctx, Label{Kind: Outside, Began: s.lastEnd()})
 		return step, err
 	}
 	if _, err := s.look(ctx); err != nil {
@@ -165,13 +165,13 @@ func (s *Store) Cut(ctx context.Context, label Label) (*Step, error) {
 	if !s.filled {
 		return nil, ErrNotFilled
 	}
-	return s.cut(ctx, label)
+	return s.next(ctx, label)
 }
 
 // ErrNotFilled is the error for a store that does not know its tree yet.
 var ErrNotFilled = errors.New("the tree is not read yet")
 
-func (s *Store) cut(ctx context.Context, label Label) (*Step, error) {
+func (s *Store) next(ctx context.Context, label Label) (*Step, error) {
 	gaps, err := s.look(ctx)
 	if err != nil {
 		return nil, err
@@ -239,10 +239,10 @@ func (s *Store) Step(ctx context.Context, seq uint64) (*Step, error) {
 		return nil, err
 	}
 	defer s.release()
-	return s.step(seq)
+	return s.recorded(seq)
 }
 
-func (s *Store) step(seq uint64) (*Step, error) {
+func (s *Store) recorded(seq uint64) (*Step, error) {
 	i, found := slices.BinarySearchFunc(s.log.marks, seq, func(m mark, seq uint64) int { return int(int64(m.seq) - int64(seq)) })
 	if !found {
 		return nil, fmt.Errorf("%w: %d", ErrNoStep, seq)

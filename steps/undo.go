@@ -47,14 +47,14 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	if !s.filled {
 		return nil, ErrNotFilled
 	}
-	if _, err := s.cut(ctx, options.Before); err != nil {
+	if _, err := s.next(ctx, options.Before); err != nil {
 		return nil, err
 	}
-	u := &undo{Store: s, want: make(map[string]wanted)}
+	u := &plan{Store: s, want: make(map[string]wanted)}
 	seqs = slices.Clone(seqs)
 	slices.SortFunc(seqs, func(a, b uint64) int { return int(int64(b) - int64(a)) })
 	for _, seq := range slices.Compact(seqs) {
-		step, err := s.step(seq)
+		step, err := s.recorded(seq)
 		if err != nil {
 			return nil, err
 		}
@@ -73,40 +73,40 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	out.Conflicts = append(out.Conflicts, raced...)
 	label := options.Label
 	label.Kind, label.Undoes = Undo, seqs
-	step, cutErr := s.cut(ctx, label)
+	step, cutErr := s.next(ctx, label)
 	out.Step = step
 	return out, errors.Join(err, cutErr)
 }
 
 func (c Conflict) blocks() bool { return !c.Aside }
 
-// undo is a plan of what paths are to be.
-type undo struct {
+// plan is what paths are to be.
+type plan struct {
 	*Store
 	want      map[string]wanted
 	conflicts []Conflict
 }
 
 // now returns what a path is in the plan.
-func (u *undo) now(path string) wanted {
+func (u *plan) now(path string) wanted {
 	if w, ok := u.want[path]; ok {
 		return w
 	}
 	return wanted{State: u.state(path)}
 }
 
-func (u *undo) conflict(path, format string, args ...any) {
+func (u *plan) conflict(path, format string, args ...any) {
 	u.conflicts = append(u.conflicts, Conflict{Path: path, Why: fmt.Sprintf(format, args...), Aside: gitPartOf(path) != noGit})
 }
 
 // missing notes that what a path was is not in the store.
-func (u *undo) missing(path string) {
+func (u *plan) missing(path string) {
 	u.conflict(path, "what it was is not in the store")
 	u.conflicts[len(u.conflicts)-1].Missing = true
 }
 
 // back plans to take a change back.
-func (u *undo) back(c Change) error {
+func (u *plan) back(c Change) error {
 	now, part := u.now(c.Path), gitPartOf(c.Path)
 	switch {
 	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.isDir():
@@ -136,7 +136,7 @@ func (u *undo) back(c Change) error {
 }
 
 // both plans to take a change back from what was changed otherwise too.
-func (u *undo) both(c Change, now wanted) error {
+func (u *plan) both(c Change, now wanted) error {
 	mode, ok := pick(c.After.Mode, now.Mode, c.Before.Mode)
 	if !ok {
 		u.conflict(c.Path, "its mode was changed since")
@@ -197,7 +197,7 @@ func pick[V comparable](after, now, before V) (V, bool) {
 }
 
 // text returns the content of a file of the plan, as far as it can be text.
-func (u *undo) text(w wanted) ([]byte, error) {
+func (u *plan) text(w wanted) ([]byte, error) {
 	if w.merged != nil {
 		return w.merged, nil
 	}
@@ -210,7 +210,7 @@ func (u *undo) text(w wanted) ([]byte, error) {
 
 // settle takes out of the plan what other entries of the tree do not allow: a directory that has others in it is kept, and one that
 // is missing is made.
-func (u *undo) settle() {
+func (u *plan) settle() {
 	paths := u.paths()
 	made := make(map[string]bool) // directories that will have something in them
 	for _, path := range paths {
@@ -249,12 +249,12 @@ func (u *undo) settle() {
 }
 
 // keeps reports whether entries of a directory stay.
-func (u *undo) keeps(path string) bool {
+func (u *plan) keeps(path string) bool {
 	return slices.ContainsFunc(u.dirs[path], func(it item) bool { return u.now(join(path, it.name)).Exists() })
 }
 
 // paths returns those of the plan, sorted, a directory before what is in it.
-func (u *undo) paths() []string {
+func (u *plan) paths() []string {
 	paths := make([]string, 0, len(u.want))
 	for path := range u.want {
 		paths = append(paths, path)
@@ -264,7 +264,7 @@ func (u *undo) paths() []string {
 }
 
 // changes returns what the plan changes.
-func (u *undo) changes() (list []Change) {
+func (u *plan) changes() (list []Change) {
 	for _, path := range u.paths() {
 		if now, w := u.state(path), u.want[path]; now != w.State || w.merged != nil {
 			list = append(list, Change{path, now, w.State})
@@ -274,7 +274,7 @@ func (u *undo) changes() (list []Change) {
 }
 
 // source returns the content that a path is to have.
-func (u *undo) source(w wanted) (io.Reader, error) {
+func (u *plan) source(w wanted) (io.Reader, error) {
 	if w.merged != nil {
 		return bytes.NewReader(w.merged), nil
 	}

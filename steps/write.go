@@ -20,7 +20,7 @@ const modeOfNew = unix.S_IFDIR | 0o755
 
 // writer makes a tree what a plan says.
 type writer struct {
-	*undo
+	*plan
 	root  *os.File
 	ready []ready           // new contents that are not in their places yet
 	modes map[string]uint32 // of directories, to be set when nothing is written in them any more
@@ -31,8 +31,8 @@ type ready struct{ dir, temporary, name string }
 
 // write carries out the plan. Contents are written and synced under other names first, and then renamed. It returns what was changed by
 // others meanwhile.
-func (u *undo) write(ctx context.Context) (_ []Conflict, err error) {
-	w := &writer{undo: u, modes: make(map[string]uint32)}
+func (u *plan) write(ctx context.Context) (_ []Conflict, err error) {
+	w := &writer{plan: u, modes: make(map[string]uint32)}
 	if w.root, err = openRoot(u.root); err != nil {
 		return nil, err
 	}
