@@ -46,7 +46,7 @@ type stamp struct {
 	mode         uint32
 }
 
-// like reports whether stamps are equal but for the change time, which differs when another name of the file goes.
+// like reports whether stamps are equal except for the change time, which differs when another name of the file goes.
 func (s stamp) like(other stamp) bool {
 	s.ctime = other.ctime
 	return s == other
