@@ -7,6 +7,9 @@ import (
 )
 
 // app has the verbs as methods.
-type app struct{ *cli.App }
+type app struct {
+	*cli.App
+	notes []string // of a run, until keepNotes
+}
 
-func newApp(stdin, stdout, stderr *os.File) *app { return &app{cli.New(stdin, stdout, stderr)} }
+func newApp(stdin, stdout, stderr *os.File) *app { return &app{App: cli.New(stdin, stdout, stderr)} }

@@ -48,7 +48,7 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 
 // PrintedStatus writes to out, as JSON, the status of a kernel that refuses commands for the given reason.
 func PrintedStatus(out *os.File, refusing string) error {
-	a := app{&cli.App{Stdout: out, JSON: true}}
+	a := app{App: &cli.App{Stdout: out, JSON: true}}
 	return a.printStatus(kernelInfo{condition: condition{refusing: refusing}})
 }
 

@@ -89,7 +89,7 @@ as a profile, with rules for the keys and hosts that were used.`,
 					job.moved.Detail("place"), job.moved.Detail("dir"))
 			}
 			for _, name := range job.unpassed {
-				a.Say("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
+				a.note("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
 			}
 			return a.run(cmd.Context(), job)
 		},

@@ -106,7 +106,7 @@ func (a *app) profileOf(cmd *cobra.Command, f *runFlags) (p *profile.Profile, er
 		}
 	}
 	for _, flag := range f.line.Over(p) {
-		a.Say("%s overrides the profile %s", flag, p.Name)
+		a.note("%s overrides the profile %s", flag, p.Name)
 	}
 	return p, nil
 }

@@ -48,6 +48,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 	ctx, stop := cli.UntilHangup(ctx)
 	defer stop()
 	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		defer func() { _ = a.keepNotes(c.Places().Log) }() // a full disk is not the program's failure
 		end, err := a.start(ctx, c, j)
 		if j.detach {
 			return err
@@ -102,7 +103,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	if j.profile.Snapshot {
 		if err := a.tellCopied(ctx, c, j, pid); err != nil {
-			a.Say("%v", err) // only a warning, since the agent runs
+			a.note("%v", err) // only a warning, since the agent runs
 		}
 	}
 	if j.detach {
@@ -230,7 +231,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 func (w *watch) restarted(d *schema.Descriptor) {
 	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
-		w.app.Say("%s (pid %d) was restarted, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
+		w.app.note("%s (pid %d) was restarted, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
 	}
 }
 

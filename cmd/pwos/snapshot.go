@@ -91,9 +91,9 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 		return err
 	}
 	for _, text := range made.LeftOut {
-		a.Say("not copied: %s", text)
+		a.note("not copied: %s", text)
 	}
-	a.Say(`%s is copied (%s, %s): "pwos undo --files %d" restores it`, view.Escaped(made.Dir), cli.Counted(made.Files, "file"), view.Bytes(made.Bytes), pid)
+	a.note(`%s is copied (%s, %s): "pwos undo --files %d" restores it`, view.Escaped(made.Dir), cli.Counted(made.Files, "file"), view.Bytes(made.Bytes), pid)
 	processes, err := cli.ListProcesses(ctx, c, nil)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 	}
 	removed, err := store.Prune(time.Now(), cfg.Snapshots.Keep, time.Duration(cfg.Snapshots.KeepFor), running)
 	for _, old := range removed {
-		a.Say("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
+		a.note("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
 	}
 	return err
 }
