@@ -56,8 +56,15 @@ func (k *Kernel) read(call *kernel.Call) {
 		request = call.Message.OwnRequest
 	}
 	call.Syscall, call.Input, call.Err = request()
-	if in, ok := call.Input.(*schema.SpawnInput); ok && call.Err == nil {
-		k.sealVariables(call, in)
+	switch in := call.Input.(type) {
+	case *schema.SpawnInput:
+		if call.Err == nil && k.sealVariables(call, in) {
+			call.Message.Data = marshal(call, in)
+		}
+	case *schema.JobStartInput:
+		if call.Err == nil && in.Name == schema.SyscallSpawn.Type {
+			k.sealJob(call, in)
+		}
 	}
 	if in, ok := call.Input.(*schema.CheckInput); ok && call.Err == nil && call.Probe == nil && in.Data != nil {
 		call.Asks = k.asked(call, in)
@@ -78,10 +85,10 @@ func (k *Kernel) read(call *kernel.Call) {
 const maxVariable = 8192
 
 // sealVariables replaces the variables in the data of a Syscall.Spawn by what the journal has of them, whether the call succeeds
-// or fails. Another kernel could not open them.
-func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) {
-	if k.sealVariable == nil || len(in.Env) == 0 || in.Abroad() {
-		return
+// or fails. It reports whether there are any.
+func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) bool {
+	if k.sealVariable == nil || len(in.Env) == 0 {
+		return false
 	}
 	var failed error
 	for name, value := range in.Env {
@@ -96,10 +103,29 @@ func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) {
 		}
 		in.Env[name], failed = sealed, cmp.Or(failed, err)
 	}
-	data, err := schema.Marshal(in)
-	if call.Message.Data = data; cmp.Or(failed, err) != nil {
-		call.Err = fault.Of(cmp.Or(failed, err))
+	if failed != nil {
+		call.Err = fault.Of(failed)
 	}
+	return true
+}
+
+// sealJob does so in the data of a job that spawns. Data that is not valid is refused, and then the journal has none of it.
+func (k *Kernel) sealJob(call *kernel.Call, in *schema.JobStartInput) {
+	spawn, err := schema.SyscallSpawn.Input().Decode(in.Payload)
+	if err != nil || !k.sealVariables(call, spawn.(*schema.SpawnInput)) {
+		return
+	}
+	in.Payload = marshal(call, spawn)
+	call.Message.Data = marshal(call, in)
+}
+
+// marshal encodes the data of a call. It sets the call's error if that fails.
+func marshal(call *kernel.Call, in any) schema.Value {
+	data, err := schema.Marshal(in)
+	if err != nil && call.Err == nil {
+		call.Err = fault.Of(err)
+	}
+	return data
 }
 
 // registered returns the registration of a name in the origin of the caller, or of the process that the operator acts as;

@@ -228,6 +228,23 @@ func (l *Link) do(one *errand) {
 	}
 }
 
+// open opens the variables of a program, which the other kernel seals with its own key.
+func (l *Link) open(wire *schema.Errand) error {
+	if wire.Spawn == nil || len(wire.Spawn.Env) == 0 {
+		return nil
+	}
+	spawn := *wire.Spawn
+	spawn.Env = make(map[string]string, len(wire.Spawn.Env))
+	for name, value := range wire.Spawn.Env {
+		var err error
+		if spawn.Env[name], err = l.kernel.OpenVariable(name, value); err != nil {
+			return err
+		}
+	}
+	wire.Spawn = &spawn
+	return nil
+}
+
 // try makes one request. known says whether there is an outcome.
 func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 	wire := *one.Errand
@@ -236,6 +253,9 @@ func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 		left := *grant.ExpiresAtTick - l.kernel.Tick()
 		grant.ExpiresAtTick, wire.TicksLeft = nil, &left
 		spawn.Capabilities, wire.Spawn = &grant, &spawn
+	}
+	if err := l.open(&wire); err != nil {
+		return nil, fault.Of(err), !one.tried
 	}
 	reply, sent, err := l.calls(one.Kernel).request(l.ctx, &request{Errand: &wire})
 	one.tried = one.tried || sent

@@ -60,7 +60,7 @@ func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 	if d.cluster == nil || d.once {
 		return nil
 	}
-	k := &abroad.Kernel{Shell: d.kernel, Members: members, Processes: d.state.Processes.Processes(), Tokens: d.state.Tokens}
+	k := &abroad.Kernel{Shell: d.kernel, Members: members, Processes: d.state.Processes.Processes(), Tokens: d.state.Tokens, Variables: d.variables}
 	return d.cluster.Serve(k, d.state.Booted.Instance, d.state.MailEpoch(), left)
 }
 

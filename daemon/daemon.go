@@ -254,7 +254,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.kernel.Rehost(left)
-	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), Log: d.log.With("component", "jobs")}
+	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), OpenVariable: d.variables.Open, Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
 	return nil
 }

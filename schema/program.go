@@ -13,7 +13,7 @@ import (
 // (PROTOCOL 5).
 type Program struct {
 	Command  []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
-	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"65536" doc:"Variables in addition to PATH, HOME, LANG, TMPDIR, PWOS_RUNTIME_DIR, PWOS_PID and PWOS_AGENT_ID; a value has at most 8192 characters. The journal has them sealed with the kernel's host key, except PATH and others that are never secret, unless kernel names another one."`
+	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"65536" doc:"Variables in addition to PATH, HOME, LANG, TMPDIR, PWOS_RUNTIME_DIR, PWOS_PID and PWOS_AGENT_ID; a value has at most 8192 characters. The journal has them sealed with the kernel's host key, except PATH and others that are never secret."`
 	Secrets  map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program gets the secret; the journal has only the key. Operator only."`
 	Upstream *ProgramUpstream  `json:"upstream,omitzero" keep:"always" doc:"A remote server that the program uses with a credential of the kernel: requests to the address in PWOS_UPSTREAM are sent to it. Needs network kernel, and the capability Upstream: with the agent's name. Operator only."`
 	Publish  []string          `json:"publish,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Ports of its network that can be reached on the loopback of the kernel's machine, as PORT, or PORT:PORT where they differ: there, and in its network. Needs network kernel. Operator only."`

@@ -30,7 +30,15 @@ type Kernel struct {
 	Members   *keyed.Members
 	Processes *process.Processes
 	Tokens    kernel.Tokens
-	conns     atomic.Uint64
+	Variables interface {
+		Open(name, value string) (string, error)
+	}
+	conns atomic.Uint64
+}
+
+// OpenVariable implements cluster.Kernel.
+func (k *Kernel) OpenVariable(name, value string) (string, error) {
+	return k.Variables.Open(name, value)
 }
 
 // Accept implements cluster.Kernel.

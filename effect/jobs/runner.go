@@ -40,7 +40,9 @@ type Runner struct {
 	Kernel    Kernel
 	Processes kernel.Processes
 	Registry  kernel.Registry
-	Log       *slog.Logger
+	// OpenVariable opens a variable of a program's environment that the kernel has sealed in a payload. nil: none is.
+	OpenVariable func(name, value string) (string, error)
+	Log          *slog.Logger
 
 	ending context.Context
 	end    context.CancelFunc
@@ -261,6 +263,12 @@ func (r *Runner) message(j *job.Job) (schema.Message, *fault.Fault) {
 	}
 	if row, ok := schema.Lookup(j.Name); ok {
 		m.Type, m.Kind = row.Type, row.Kind
+		if row == schema.SyscallSpawn.Row() && r.OpenVariable != nil {
+			var err error
+			if m.Data, err = r.opened(m.Data); err != nil {
+				return m, fault.Of(err)
+			}
+		}
 	} else if one := r.Registry.Registered(j.Origin, j.Name); one != nil && one.Kind == schema.KindQuery.String() {
 		m.Kind = schema.KindQuery
 	}
@@ -268,4 +276,20 @@ func (r *Runner) message(j *job.Job) (schema.Message, *fault.Fault) {
 		m.Meta.IdempotencyKey = ""
 	}
 	return m, nil
+}
+
+// opened returns the data of a Syscall.Spawn with its variables opened. The kernel seals those of a call itself.
+func (r *Runner) opened(data schema.Value) (schema.Value, error) {
+	in, invalid := schema.SyscallSpawn.Input().Decode(data)
+	if invalid != nil {
+		return nil, invalid
+	}
+	spawn := in.(*schema.SpawnInput)
+	for name, value := range spawn.Env {
+		var err error
+		if spawn.Env[name], err = r.OpenVariable(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return schema.Marshal(spawn)
 }
