@@ -120,6 +120,7 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 		c.Read, c.Write, c.Hide = s.Read, s.Write, s.Hide
 		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
 	}
+	c.Hold = p.Spec.Held()
 	own := c.Dir
 	if p.Spec.Cwd != nil {
 		c.Dir, own = filepath.Clean(*p.Spec.Cwd), folder

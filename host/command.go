@@ -127,8 +127,9 @@ type Command struct {
 	Net     Net  // "" means that of the mode
 
 	// Read and Write are what a sandbox lets the program read and write in addition to its working directory, and Hide is
-	// what it hides. Hide takes precedence.
-	Read, Write, Hide []string
+	// what it hides. Hide takes precedence. Hold are directories whose projects have files that are shown without their content, such as
+	// .env, except for those that Read and Write name.
+	Read, Write, Hide, Hold []string
 	// Private are the kernel's own files and directories, which are also hidden. Places are the exceptions that the program
 	// gets.
 	Private []string
@@ -232,7 +233,7 @@ func (c Command) wrong() string {
 	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:
 		return "bounds of the log are out of range"
 	}
-	for _, path := range slices.Concat(c.Read, c.Write, c.Hide, c.Private) {
+	for _, path := range slices.Concat(c.Read, c.Write, c.Hide, c.Hold, c.Private) {
 		if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 			return fmt.Sprintf("%q is not an absolute path", path)
 		}

@@ -33,6 +33,7 @@ type Host struct {
 	rootOnly rootOnly
 	forks    *forks
 	search   *census
+	covers   covers
 	closing  chan struct{} // closed when Close starts
 	workers  sync.WaitGroup
 
@@ -147,6 +148,7 @@ func (h *Host) enter(p *Process) error {
 // leave removes a process after its end.
 func (h *Host) leave(p *Process) {
 	_ = p.command.removeTmp() // what is left is removed at the next start
+	h.forgetCovers(p)
 	h.mu.Lock()
 	delete(h.agents, p.mark)
 	h.tell(p)

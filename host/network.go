@@ -81,6 +81,9 @@ func (p *Process) serve(hand *net.UnixConn) error {
 	if err != nil {
 		return errors.Join(err, taken.Close())
 	}
+	if err := p.cover.keep(p.plan, &taken); err != nil {
+		return errors.Join(err, taken.Close())
+	}
 	if taken.Calls != nil {
 		p.carryOut(taken.Calls)
 	}

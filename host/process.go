@@ -27,6 +27,7 @@ type Process struct {
 	program string
 	level   string
 	plan    *confine.Plan // nil: not confined
+	cover   cover
 	conn    Conn
 	log     *logger
 	stderr  *os.File // source of the log
@@ -318,6 +319,22 @@ func (p *Process) Halt() {
 	case !s.on:
 		p.signalOthers(syscall.SIGCONT)
 		p.Signal(syscall.SIGCONT)
+	}
+}
+
+// freeze stops all processes of the agent until the function that it returns is called, and keeps Suspend and Halt waiting.
+func (p *Process) freeze() (thaw func()) {
+	s := &p.suspension
+	s.mu.Lock()
+	p.Signal(syscall.SIGSTOP)
+	p.signalOthers(syscall.SIGSTOP)
+	p.signalOthers(syscall.SIGSTOP) // processes started meanwhile
+	return func() {
+		if !p.halts() && !s.on {
+			p.signalOthers(syscall.SIGCONT)
+			p.Signal(syscall.SIGCONT)
+		}
+		s.mu.Unlock()
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	shimArg  = "pwos-host-shim"
 	guardArg = "pwos-host-guard"
 	probeArg = "pwos-host-probe"
+	coverArg = "pwos-host-cover"
 )
 
 // childVar is set for processes that the host starts, until they execute another program. It prevents a program that does
@@ -61,6 +62,10 @@ func Shim() {
 	case probeArg:
 		runtime.LockOSThread() // namespaces belong to a thread; on another thread it would mount over the machine's own tree
 		syscall.Exit(probed()) // does not wait: see replace
+	case coverArg:
+		debug.SetGCPercent(-1)
+		runtime.LockOSThread()
+		syscall.Exit(covering(os.Args[2:]))
 	}
 }
 

@@ -93,11 +93,15 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	if p.log, err = openLog(p.command.Log); err != nil {
 		return nil, errors.Join(p.failed("log", err), p.command.removeTmp())
 	}
+	if err = h.watchCovers(p); err != nil {
+		return nil, errors.Join(p.failed("sandbox", err), p.discard())
+	}
 	return p, nil
 }
 
 // discard gives up what prepare has opened and made.
 func (p *Process) discard() error {
+	p.host.forgetCovers(p)
 	p.log.close()
 	return p.command.removeTmp()
 }

@@ -52,6 +52,7 @@ type Sandbox struct {
 	Read      []string `json:"read,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may read in addition to the level's."`
 	Write     []string `json:"write,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may write in addition to its working directory."`
 	Hide      []string `json:"hide,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that are hidden from it, whatever else it may read and write."`
+	Hold      []string `json:"hold,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths of directories: files named .env* in the projects that these are in are shown without their content, except for those that read and write name. Operator only; an agent has those of its spawner. Default: cwd."`
 	Net       *string  `json:"net,omitzero" keep:"always" enum:"none kernel open" doc:"Its network: none; kernel, only through the kernel; open, that of the kernel's user. Default: kernel; none for strict, open for off."`
 	AllowGaps *bool    `json:"allow_gaps,omitzero" keep:"always" doc:"Start it even if the machine cannot hide the kernel's state and keys."`
 }
@@ -75,6 +76,19 @@ func (s *Sandbox) Named() string {
 		return "default"
 	}
 	return *s.Level
+}
+
+// Held returns the directories whose projects have files that are shown without their content.
+func (p *Program) Held() []string {
+	switch {
+	case p.Sandbox.Named() == "off":
+		return nil
+	case p.Sandbox != nil && p.Sandbox.Hold != nil:
+		return p.Sandbox.Hold
+	case p.Cwd != nil:
+		return []string{*p.Cwd}
+	}
+	return nil
 }
 
 // Network returns the network, or that of the level if none is set.

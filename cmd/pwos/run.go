@@ -84,6 +84,9 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if err := a.setUp(cmd.Context(), job); err != nil {
 				return err
 			}
+			if err := a.hold(cmd.Context(), job); err != nil {
+				return err
+			}
 			if job.moved != nil {
 				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))

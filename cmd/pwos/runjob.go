@@ -38,6 +38,7 @@ type job struct {
 	unboxed  []string // the same without those of the sandbox, which a learned profile has
 	args     []string // the program and its arguments as typed
 	unpassed []string // variables of the caller that the kernel would not accept
+	held     string   // files that are hidden without a question
 	home     string   // the directory that the settings name as its home; "": the one that its name has
 }
 

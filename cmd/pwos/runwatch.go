@@ -51,6 +51,9 @@ func (a *app) run(ctx context.Context, j *job) error {
 		defer func() { _ = a.keepNotes(c.Places().Log) }() // a full disk is not the program's failure
 		end, err := a.start(ctx, c, j)
 		if j.detach {
+			if err == nil && a.StderrTerminal() {
+				a.tellHeld(j)
+			}
 			return err
 		}
 		if j.stdio { // an interrupt was the program's
@@ -69,6 +72,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err := a.tellEnd(ctx, c, &end); err != nil {
 			return err
 		}
+		a.tellHeld(j)
 		return j.ended(end)
 	})
 }

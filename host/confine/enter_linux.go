@@ -52,6 +52,11 @@ func (p *Plan) Enter() error {
 			return err
 		}
 	}
+	if p.holds() {
+		if err := p.openNamespaces(); err != nil {
+			return fmt.Errorf("open own namespaces: %w", err)
+		}
+	}
 	if !p.connects() {
 		return nil
 	}
@@ -238,7 +243,10 @@ func (b *builder) add(n int, l layer) error {
 	case ptys:
 		return addPtys()
 	case file:
-		return b.file(n, l)
+		if err := b.file(n, l); !l.optional || !isGone(err) {
+			return err
+		}
+		return nil
 	case veil:
 		return b.veil(n, l)
 	}
@@ -247,13 +255,15 @@ func (b *builder) add(n int, l layer) error {
 
 // file puts a read-only file over an existing one, or creates it.
 func (b *builder) file(n int, l layer) error {
-	if err := target(l.path, false); err != nil {
-		return err
+	if !l.optional {
+		if err := target(l.path, false); err != nil {
+			return err
+		}
 	}
 	path := filepath.Join(fdPath(b.staging), "f"+itoa(n))
 	mode := os.FileMode(0o444)
 	if l.content == "" {
-		mode = 0 // it replaces a hidden one
+		mode = 0 // no program should take it for the hidden one
 	}
 	if err := os.WriteFile(path, []byte(l.content), mode); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Hands reports whether the process that carries out the plan calls HandOver.
-func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.notifies() || p.Terminal }
+func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.holds() || p.notifies() || p.Terminal }
 
 func (p *Plan) shares() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
@@ -87,6 +87,12 @@ func (h *Handed) sort(p *Plan, files []*os.File) (err error) {
 	}
 	if p.shares() {
 		h.Share = next()
+	}
+	if p.holds() {
+		h.Mounts = next()
+		if p.User {
+			h.User = next()
+		}
 	}
 	var diag *os.File
 	if p.connects() {

@@ -43,6 +43,7 @@ type Request struct {
 	Read      []string // readable in addition to the level's; without symbolic links
 	Write     []string // writable; without symbolic links
 	Hide      []string // hidden
+	Hold      []string // directories: the files of their projects that package held finds are hidden, except for those that Read and Write name
 	Private   []string // the kernel's own, hidden
 	RootOnly  []string // what only user 0 may read, if the program is that user; hidden except for what is requested
 	Places    []Place  // the kernel's own that this program gets
@@ -72,9 +73,10 @@ type layer struct {
 	path   string
 	source string // of a place, and of a scratch directory on disk
 	write  bool   // of a place
-	// optional omits the place if it cannot be mounted, since it was not requested.
+	// optional omits the place if it cannot be mounted, since it was not requested, and a file that is no longer there.
 	optional bool
 	content  string   // of a file
+	held     bool     // a file is hidden again once another program has replaced it; see Plan.Covers
 	names    []string // that a veil hides
 	size     int64    // of a share
 }
@@ -143,6 +145,9 @@ func New(r Request, has Means) (*Plan, error) {
 		}
 	}
 	t := newTree(r, has)
+	if err := t.findHeld(); err != nil {
+		return nil, err
+	}
 	t.overTmp = p.Tmp == "/tmp"
 	if err := t.judge(); err != nil {
 		return nil, err

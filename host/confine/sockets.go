@@ -38,6 +38,8 @@ type Handed struct {
 	Sockets *Sockets // nil: the daemon does not serve the program's network
 	// Terminal is the host's end of the program's terminal; nil: it has none of its own pseudo-terminals.
 	Terminal *os.File
+	// Mounts is the program's mount namespace, and User the user namespace that owns it, if that is not this process's, for Cover.
+	Mounts, User *os.File
 	// Calls are the program's calls of connect. nil: the program makes them itself.
 	Calls *Calls
 }
@@ -53,6 +55,11 @@ func (h Handed) Close() error {
 	}
 	if h.Terminal != nil {
 		errs = append(errs, h.Terminal.Close())
+	}
+	for _, file := range []*os.File{h.Mounts, h.User} {
+		if file != nil {
+			errs = append(errs, file.Close())
+		}
 	}
 	if h.Calls != nil {
 		errs = append(errs, h.Calls.Close())

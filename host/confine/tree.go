@@ -18,6 +18,7 @@ type tree struct {
 	has    Means
 	hidden []string // never shown, except for the kernel's own places in it
 	closed []string // hidden unless something in it is requested
+	held   []string // files that are shown without their content
 	dirs   []string // those of closed that only user 0 may read
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
@@ -175,7 +176,10 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	order(list)
 	veils := map[string][]string{}
 	for _, path := range t.hidden {
-		list = t.hide(list, veils, path)
+		list = t.hide(list, veils, path, "")
+	}
+	for _, path := range t.held {
+		list = t.hide(list, veils, path, heldText)
 	}
 	if !t.has.mediates() {
 		list = t.hideSockets(list, veils)
@@ -209,6 +213,9 @@ func (t *tree) given() []layer {
 	}
 	add(t.Dir, t.Dir, !t.ReadOnly)
 	for _, path := range t.Write {
+		if deepest(list, path).write && !isDir(path) && !t.covered(path, t.Read) {
+			continue // as a mount it could not be replaced
+		}
 		add(path, path, true)
 	}
 	for _, path := range t.Read {
@@ -282,8 +289,8 @@ func (t *tree) covered(path string, by []string) bool {
 }
 
 // hide hides a path: with an empty directory over an existing one, otherwise by omitting its name from the directory above,
-// so that what is created there later is hidden too.
-func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
+// so that what is created there later is hidden too. Where that cannot be done, a file has the content instead.
+func (t *tree) hide(list []layer, veils map[string][]string, path, content string) []layer {
 	inside := slices.ContainsFunc(list, func(l layer) bool {
 		return (l.kind == bindMount || l.kind == sized) && l.path != path && within(l.path, path)
 	})
@@ -309,7 +316,7 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 		return append(list, layer{kind: empty, path: path})
 	case !veil || writable:
 		if exists(path) {
-			return append(list, layer{kind: file, path: path})
+			return append(list, layer{kind: file, path: path, content: content, held: writable || content != "", optional: true})
 		}
 		return list // there is no name to hide
 	}
@@ -342,6 +349,9 @@ func (t *tree) merge(list []layer, veils map[string][]string) {
 // rename the next program would see what is in the directory.
 func pinned(list []layer, at layer, path string) []layer {
 	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
+		if slices.ContainsFunc(list, func(l layer) bool { return l.kind == bindMount && l.path == dir }) {
+			continue // another path has pinned it
+		}
 		list = append(list, layer{kind: bindMount, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
 	}
 	return list

@@ -21,7 +21,7 @@ func (p *Plan) Words() []string {
 	w.ports(p.Locals)
 	w = append(w, flag(p.Publishes), itoa(len(p.layers)))
 	for _, l := range p.layers {
-		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), l.content, strconv.FormatInt(l.size, 10))
+		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), flag(l.held), l.content, strconv.FormatInt(l.size, 10))
 		w.list(l.names)
 	}
 	return w
@@ -38,7 +38,7 @@ func ReadPlan(from []string) (*Plan, error) {
 	p.Writable, p.Readable, p.Unread = r.list(), r.list(), r.list()
 	p.Ports, p.Locals, p.Publishes = r.ports(), r.ports(), r.flag()
 	for n := r.number(); n > 0 && !r.failed; n-- {
-		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), content: r.word(), size: int64(r.number())}
+		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), held: r.flag(), content: r.word(), size: int64(r.number())}
 		l.names = r.list()
 		p.layers = append(p.layers, l)
 	}

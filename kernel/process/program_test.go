@@ -232,6 +232,9 @@ func TestProgramsRefused(t *testing.T) {
 		{"more to read", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"read":["/a/b","/ab"]}`, fault.Forbidden, "sandbox.read /ab"},
 		{"more to write", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, fault.Forbidden, "sandbox.write /a"},
 		{"less hidden", `,"sandbox":{"hide":["/a/b"]}`, `"command":["a"],"sandbox":{"hide":["/a/c"]}`, fault.Forbidden, "sandbox.hide /a/b"},
+		{"what is held", "", `"command":["a"],"sandbox":{"hold":[]}`, fault.Forbidden, "sandbox.hold"},
+		{"a relative directory that is held", "", `"command":["a"],"sandbox":{"hold":["a"]}`, fault.InvalidInput, "sandbox.hold"},
+		{"off, and held", "", `"command":["a"],"sandbox":{"level":"off","hold":["/a"]}`, fault.InvalidInput, "sandbox"},
 		{"gaps", "", `"command":["a"],"sandbox":{"allow_gaps":true}`, fault.Forbidden, "allow_gaps"},
 		{"a relative path", "", `"command":["a"],"sandbox":{"read":["a"]}`, fault.InvalidInput, "sandbox.read"},
 		{"a path that climbs", "", `"command":["a"],"sandbox":{"write":["/a/../b"]}`, fault.InvalidInput, "sandbox.write"},
@@ -252,5 +255,24 @@ func TestProgramsRefused(t *testing.T) {
 				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
 			}
 		})
+	}
+}
+
+// What is held from a spawner is held from what it spawns, also after a replay; a spawner that sees it passes that on.
+func TestHeldFromChildren(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string][]string{
+		`,"cwd":"/project"`: {"/project"}, `,"cwd":"/project","sandbox":{"hold":[]}`: {}, `,"sandbox":{"hold":["/a","/b"]}`: {"/a", "/b"},
+		"": nil, `,"cwd":"/project","sandbox":"off"`: nil,
+	} {
+		s := newShell(t)
+		child := s.host(s.host(kernel.Operator, own), `,"sandbox":{"net":"none"}`)
+		grandchild := s.host(child, `,"sandbox":{"net":"none"}`)
+		s.check()
+		for _, hosted := range s.domain.Hosted() {
+			if got := hosted.Spec.Held(); (hosted.PID == child || hosted.PID == grandchild) && (!slices.Equal(got, want) || *hosted.Spec.Sandbox.Net != "none") {
+				t.Errorf("spawner %s: held from its child are %v, want %v", own, got, want)
+			}
+		}
 	}
 }

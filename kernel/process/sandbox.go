@@ -18,15 +18,15 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	for _, list := range []struct {
 		name  string
 		paths []string
-	}{{"sandbox.read", s.Read}, {"sandbox.write", s.Write}, {"sandbox.hide", s.Hide}} {
+	}{{"sandbox.read", s.Read}, {"sandbox.write", s.Write}, {"sandbox.hide", s.Hide}, {"sandbox.hold", s.Hold}} {
 		for _, p := range list.paths {
 			if !path.IsAbs(p) || path.Clean(p) != p || nul(p) {
 				return kernel.Invalid(list.name, "must hold absolute paths without . and .. and trailing slashes, not %q", p)
 			}
 		}
 	}
-	if s.Named() == "off" && (s.Read != nil || s.Write != nil || s.Hide != nil || s.Network() != "open") {
-		return kernel.Invalid("sandbox", "of level off confines nothing: leave out read, write, hide and net, or name another level")
+	if s.Named() == "off" && (s.Read != nil || s.Write != nil || s.Hide != nil || s.Hold != nil || s.Network() != "open") {
+		return kernel.Invalid("sandbox", "of level off confines nothing: leave out read, write, hide, hold and net, or name another level")
 	}
 	return nil
 }
@@ -67,10 +67,33 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 			return fault.SandboxTooWide.New("pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p).WithFix(asTight)
 		}
 	}
+	if asked.Hold != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name sandbox.hold", pid).WithFix("only the operator may; leave it out, and what is held from its spawner is held from it")
+	}
 	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid).WithFix(asTight)
 	}
 	return nil
+}
+
+// held returns a program with the directories that are held from its spawner. What the spawner may not read, it may not read through
+// another program.
+func (d *Domain) held(spawner int64, p schema.Program) schema.Program {
+	own, ok := d.table.programs.Get(spawner)
+	if !ok || p.Command == nil || p.Sandbox.Named() == "off" {
+		return p
+	}
+	hold := own.Spec.Held()
+	if hold == nil {
+		return p
+	}
+	sandbox := schema.Sandbox{}
+	if p.Sandbox != nil {
+		sandbox = *p.Sandbox
+	}
+	sandbox.Hold = hold
+	p.Sandbox = &sandbox
+	return p
 }
 
 // above reports whether asked precedes own in an order from loose to tight.

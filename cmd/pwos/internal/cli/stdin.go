@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -24,15 +25,24 @@ const maxPassphrase = 1 << 10
 
 var errNoPassphrase = errors.New("no passphrase was typed")
 
-// askPassphrase asks for the passphrase of a key file at the controlling terminal, which need not be stdin.
+// askPassphrase asks for the passphrase of a key file at the controlling terminal.
 func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
+	err = atTerminal(ctx, fmt.Sprintf("passphrase of %s: ", view.Escaped(path)), func(in *PatientFile) (err error) {
+		passphrase, err = typed(in)
+		return err
+	})
+	return passphrase, err
+}
+
+// atTerminal prints a question to the controlling terminal, which need not be stdin, and reads keys from it.
+func atTerminal(ctx context.Context, question string, read func(*PatientFile) error) (err error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("there is no terminal to ask at: %w", err)
+		return fmt.Errorf("there is no terminal to ask at: %w", err)
 	}
 	in, err := NewPatientFile(tty)
 	if err != nil {
-		return nil, errors.Join(err, tty.Close())
+		return errors.Join(err, tty.Close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file
 	defer func() {
@@ -42,18 +52,33 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	// Raw mode, since a read in line mode could not be interrupted, and the terminal would echo the keys.
 	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
-		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+		return fmt.Errorf("ask at the terminal: %w", err)
 	}
 	defer func() { err = errors.Join(err, term.Restore(int(tty.Fd()), before)) }()
-	if _, err := fmt.Fprintf(tty, "passphrase of %s: ", view.Escaped(path)); err != nil {
-		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+	if _, err := tty.WriteString(question); err != nil {
+		return fmt.Errorf("ask at the terminal: %w", err)
 	}
-	passphrase, err = typed(in)
+	err = read(in)
 	_, endErr := tty.WriteString("\r\n")
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return passphrase, errors.Join(err, endErr)
+	return errors.Join(err, endErr)
+}
+
+// AskKey asks a question at the controlling terminal, and returns the key that is pressed.
+func AskKey(ctx context.Context, question string) (key byte, err error) {
+	err = atTerminal(ctx, question, func(in *PatientFile) error {
+		var keys [1]byte
+		if _, err := in.Read(keys[:]); err != nil {
+			return err
+		}
+		if key = keys[0]; key == 0x03 || key == 0x04 { // Ctrl-C, Ctrl-D
+			return Ended{Status: exitInterrupted, Signal: syscall.SIGINT}
+		}
+		return nil
+	})
+	return key, err
 }
 
 // typed reads a line byte by byte, and handles the editing keys.

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/internal/held"
+	"github.com/promptware-os/pwos/internal/replace"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+// The answers to the question whether agents see a project's files such as .env.
+const (
+	shown  = "shown"
+	hidden = "hidden"
+)
+
+// projectAnswer is what the user has answered for a project. It is kept in the state directory, which no agent sees.
+type projectAnswer struct{ project, env string }
+
+// object returns it as an object, which is also what its file has.
+func (p projectAnswer) object() schema.Value {
+	return view.Object(nil).Text("project", p.project).Text("env", p.env).Close()
+}
+
+func newProject(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "project",
+		Short: "what agents see of a project",
+		Long: `Files of a project that are named .env* usually have credentials: agents see them without their
+content, until you have answered once for the project whether they may. "pwos run" asks at a
+terminal. "pwos run --read .env" shows a file for one run. Files that agents can read in the
+repository anyway, and templates such as .env.example, are shown. A project is the outermost
+directory with a repository that the current one is in, or else that one.`,
+		Example: `  pwos project
+  pwos project allow
+  pwos project forget ~/src/shop`,
+		Args: cli.SubVerb,
+		RunE: func(*cobra.Command, []string) error { return a.listProjects() },
+	}
+	for _, verb := range []struct{ use, answer, short, long string }{
+		{"allow", shown, "show agents the files named .env* of a project", "allow shows them to agents that start from now on."},
+		{"hide", hidden, "do not show them, and do not ask", "hide keeps them hidden, without a question or a line at the end."},
+		{"forget", "", "ask again", "forget removes the answer, so that they are hidden, and the next run asks."},
+	} {
+		cmd.AddCommand(&cobra.Command{
+			Use: verb.use + " [DIR]", Short: verb.short, Long: verb.long, Example: "  pwos project " + verb.use, Args: cli.Arguments(cobra.MaximumNArgs(1)),
+			RunE: func(_ *cobra.Command, args []string) error {
+				dir := "."
+				if len(args) > 0 {
+					dir = args[0]
+				}
+				return answerFor(dir, verb.answer)
+			},
+		})
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "ls", Short: "list the projects with an answer", Example: "  pwos project ls", Args: cli.Arguments(cobra.NoArgs),
+		Long: "ls lists the projects with an answer, and what agents see of them.",
+		RunE: func(*cobra.Command, []string) error { return a.listProjects() },
+	})
+	return cmd
+}
+
+// projectOf returns the project of a directory, by its path without symbolic links.
+func projectOf(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find project: %w", err)
+	}
+	return held.Project(dir, userHomes()), nil
+}
+
+// userHomes returns directories that are no projects.
+func userHomes() []string {
+	list := []string{"/home", "/root", "/Users"}
+	if home, err := os.UserHomeDir(); err == nil {
+		list = append(list, filepath.Clean(home))
+		if real, err := filepath.EvalSymlinks(home); err == nil {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+func answersDir() (string, error) {
+	state, err := cli.StateDir()
+	return filepath.Join(state, "projects"), err
+}
+
+// answerPath returns the file with the answer for a project.
+func answerPath(project string) (string, error) {
+	dir, err := answersDir()
+	sum := sha256.Sum256([]byte(project))
+	return filepath.Join(dir, hex.EncodeToString(sum[:])), err
+}
+
+// answered returns the answer for a project; "" if there is none.
+func answered(project string) (string, error) {
+	path, err := answerPath(project)
+	if err != nil {
+		return "", err
+	}
+	answer, err := readAnswer(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return answer.env, err
+}
+
+func readAnswer(path string) (answer projectAnswer, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return answer, fmt.Errorf("read answer for a project: %w", err)
+	}
+	members, _ := view.Members(bytes.TrimSpace(text)) // one that is damaged is no answer
+	answer.project, _ = view.As[string](members["project"])
+	answer.env, _ = view.As[string](members["env"])
+	return answer, nil
+}
+
+// answerFor keeps the answer for the project of a directory, or removes it if it is "".
+func answerFor(dir, answer string) error {
+	project, err := projectOf(dir)
+	if err != nil {
+		return err
+	}
+	path, err := answerPath(project)
+	if err != nil {
+		return err
+	}
+	if answer == "" {
+		if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			return fault.PlaceNotThere.New("there is no answer for the project %s", view.Escaped(project)).WithFix(`"pwos project ls" lists those there are`)
+		} else if err != nil {
+			return fmt.Errorf("forget answer: %w", err)
+		}
+		return nil
+	}
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+		err = replace.File(path, append(projectAnswer{project, answer}.object(), '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("keep answer: %w", err)
+	}
+	return nil
+}
+
+func (a *app) listProjects() error {
+	dir, err := answersDir()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list projects: %w", err)
+	}
+	list := a.Listing("project", ".env*")
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue // one that is being written
+		}
+		answer, err := readAnswer(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return err
+		}
+		if err := list.Add(answer.object(), view.Escaped(answer.project), view.Escaped(answer.env)); err != nil {
+			return err
+		}
+	}
+	return list.End()
+}

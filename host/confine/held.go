@@ -1,0 +1,54 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/promptware-os/pwos/internal/held"
+)
+
+// heldText is what a program reads in a held file. For most programs that read such a file it is a comment.
+const heldText = "# pwos hides this file from agents. Its user can show it: pwos project allow\n"
+
+// findHeld finds the files of the request's projects that are held, except for those that it names.
+func (t *tree) findHeld() error {
+	if !t.has.Mounts {
+		return nil
+	}
+	found, err := held.Files(t.Hold, slices.Concat(t.Homes.Own, t.Homes.Others))
+	if errors.Is(err, held.ErrTooMany) {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	for _, path := range found {
+		if !slices.Contains(t.Read, path) && !slices.Contains(t.Write, path) && !t.covered(path, t.hidden) {
+			t.held = append(t.held, path)
+		}
+	}
+	return err
+}
+
+// Covers returns the files that are hidden where the program may write, and the held ones, each with the directories above it in which
+// another program could replace a part of the path. Cover hides what has replaced them.
+func (p *Plan) Covers() map[string][]string {
+	list := map[string][]string{}
+	for _, l := range p.layers {
+		if !l.held {
+			continue
+		}
+		dir := filepath.Dir(l.path)
+		dirs := []string{dir}
+		for n := 0; n < held.Depth && dir != p.Dir && dir != "/"; n++ {
+			dir = filepath.Dir(dir)
+			dirs = append(dirs, dir)
+		}
+		list[l.path] = dirs
+	}
+	return list
+}
+
+// holds reports whether Covers has any.
+func (p *Plan) holds() bool {
+	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.held })
+}
