@@ -14,7 +14,9 @@ import (
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Hands reports whether the process that carries out the plan calls HandOver.
-func (p *Plan) Hands() bool { return p.Listens() || p.shares() || p.holds() || p.notifies() || p.Terminal }
+func (p *Plan) Hands() bool {
+	return p.Listens() || p.shares() || p.holds() || p.notifies() || p.Terminal
+}
 
 func (p *Plan) shares() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.kind == sized })
