@@ -291,7 +291,7 @@ func below(path, dir string) (bool, error) {
 func (c Command) environ(plan *confine.Plan) []string {
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
-		"HOME": c.Dir, "TMPDIR": c.tmp(),
+		"HOME": c.home(), "TMPDIR": c.tmp(),
 	}
 	if plan != nil && plan.Tmp != "" {
 		env["TMPDIR"] = plan.Tmp
@@ -320,6 +320,9 @@ func (c Command) environ(plan *confine.Plan) []string {
 	}
 	return list
 }
+
+// home returns the program's home.
+func (c Command) home() string { return or(c.Env["HOME"], c.Dir) }
 
 // or returns text, or other if text is empty.
 func or(text, other string) string {

@@ -34,7 +34,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
 		Private: c.Private, Places: c.Places, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
 	}
-	r.Sockets = c.Sockets.Target
+	r.Sockets, r.User, r.Home = c.Sockets.Target, h.programUser(), c.home()
 	if c.Share != nil {
 		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}
 	}

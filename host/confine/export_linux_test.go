@@ -2,6 +2,9 @@ package confine
 
 import "golang.org/x/sys/unix"
 
+// WithHome is withHome.
+var WithHome = withHome
+
 // Ruleset is what Landlock is asked to control.
 func (p *Plan) Ruleset() unix.LandlockRulesetAttr { return p.ruleset() }
 

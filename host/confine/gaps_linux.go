@@ -18,6 +18,7 @@ func (m Means) Gaps() []string {
 		{!m.Mounts && !m.mediates(), "agents can connect to Unix sockets that have a path, such as those of docker, ssh-agent and D-Bus (needs mount namespaces)"},
 		{!m.Mounts, "agents have no /tmp and /dev/shm of their own and cannot write to those of the machine (needs mount namespaces)"},
 		{!m.Mounts, "agents cannot write blobs themselves, only read those that the kernel wrote for them (needs mount namespaces)"},
+		{!m.Mounts, "programs that ask the system for their home, as the JVM and ssh do, get the machine's instead of HOME (needs mount namespaces)"},
 		{!m.Ptys, "programs cannot open pseudo-terminals, so that tmux, script and expect fail (needs mount namespaces with devpts)"},
 		{m.Mounts && !m.Overlay, "a hidden file of the home directory that is replaced, or made later, can be read by agents that run (needs overlay file systems)"},
 		{m.Mounts && !m.Overlay && !m.mediates(), "agents can connect to Unix sockets in the home directory (needs overlay file systems)"},

@@ -51,7 +51,9 @@ type Request struct {
 	Sockets   string // the directory, as the program sees it, whose Unix sockets it may connect to
 	Program   string // the program's file; "": it is searched for inside
 	Homes     Homes
-	AllowGaps bool // start even if Private cannot be hidden
+	User      int    // that the program runs as
+	Home      string // its home, which is the user's for the program; "": it is not told one
+	AllowGaps bool   // start even if Private cannot be hidden
 	Ports     []uint16
 	Locals    []uint16 // ports of its loopback that the daemon serves
 	Publishes bool     // the daemon connects to its ports

@@ -229,6 +229,7 @@ func (t *tree) given() []layer {
 			list = append(list, layer{kind: bindMount, path: path, source: path, optional: true})
 		}
 	}
+	list = append(list, t.passwd()...)
 	if t.has.Ptys && !slices.ContainsFunc(list, func(l layer) bool {
 		return within(l.path, ptysDir) || within(l.path, "/dev") && within(ptysDir, l.path)
 	}) {
