@@ -7,7 +7,7 @@ import "strings"
 // on another host can start the program again.
 func PlainVariable(name string) bool {
 	switch name {
-	case "PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "EDITOR", "VISUAL", "PAGER",
+	case "PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "EDITOR", "VISUAL", "PAGER", "SHELL",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
 		"AWS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "PWOS_RUNTIME_DIR",
 		"RUSTUP_HOME", "NVM_DIR", "FNM_DIR", "VOLTA_HOME", "PYENV_ROOT", "ASDF_DATA_DIR", "MISE_DATA_DIR", "SDKMAN_DIR":

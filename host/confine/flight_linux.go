@@ -67,9 +67,27 @@ func (c *Calls) unix(f *flight, pid int, address []byte) (errno unix.Errno, done
 		}
 	}
 	if !c.own(func(s boundSocket) bool { return s.is(st.Dev, st.Ino) }) && !c.ownElsewhere(f.file, pid, &st) {
+		if nobodyListens(f.file, pid, &st) {
+			return unix.ECONNREFUSED, true // as what a server that has ended leaves behind
+		}
 		return unix.EACCES, true
 	}
 	return f.connect(to)
+}
+
+// nobodyListens reports whether no socket of this process's network is bound to a file.
+func nobodyListens(file, pid int, st *unix.Stat_t) bool {
+	diag, err := openDiag()
+	if err != nil {
+		return false
+	}
+	defer closeFD(diag)
+	list, err := boundSockets(diag)
+	if err != nil {
+		return false
+	}
+	device, err := fileSystemOf(file, pid)
+	return err == nil && !slices.ContainsFunc(list, func(s boundSocket) bool { return s.is(st.Dev, st.Ino) || s.is(device, st.Ino) })
 }
 
 // own reports whether a socket for which is returns true is the program's.

@@ -39,6 +39,8 @@ func TestTransparent(t *testing.T) {
 		`$RUN cp 2>&1; printf '#!/bin/sh\necho $0\n' >x; chmod +x x; $RUN ./x; mkdir d; cd d; $RUN ../x`,
 		`touch f; $RUN ./f 2>/dev/null; echo $?; $RUN ./ 2>/dev/null; echo $?; $RUN ./g 2>/dev/null; echo $?`,
 		`git config --global init.defaultBranch trunk; $RUN git config --get init.defaultbranch`,
+		`SHELL=/bin/x $RUN sh -c 'echo $SHELL'; export SHELL=/bin/y; $RUN sh -c 'echo $SHELL'`,
+		`$RUN python3 -c 'import socket; a=socket.socket(socket.AF_UNIX); a.bind("s"); a.close(); socket.socket(socket.AF_UNIX).connect("s")' 2>&1 | tail -n 1`,
 		`(read a; $RUN head -n 1; echo rest) <<<$'1\n2\n3'`,
 		`exec 5<in 2>/dev/null; $RUN cat <&5; echo $?`,
 		`$RUN cat </dev/null; $RUN sh -c 'echo x' >/dev/null; echo $?`,
