@@ -178,6 +178,10 @@ func printable(name string) string {
 	return "which is no host's"
 }
 
+// fullCopy is the size of the buffer for a connection that fills a smaller one: few calls of the system for much data, and little
+// memory for many connections.
+const fullCopy = 128 << 10
+
 // copy copies bytes of one direction until the source ends, and then closes the sending direction of dst. conn is the
 // connection of the source. lost is the reason if the source fails, unheard if dst fails.
 func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.Int64, lost, unheard error) {
@@ -205,6 +209,9 @@ func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.
 				return
 			}
 			t.last.touch()
+		}
+		if n == len(buf) && n < fullCopy {
+			buf = make([]byte, fullCopy)
 		}
 		switch {
 		case err == nil:
