@@ -29,10 +29,11 @@ func link(relays int) error {
 	}
 	defer closeFD(own)
 	const up, peerOf = unix.IFF_UP | unix.IFF_NOARP, 1
-	name, hard := attribute(unix.IFLA_IFNAME, []byte("eth0\x00")), attribute(unix.IFLA_ADDRESS, []byte(hardware))
+	name, both := attribute(unix.IFLA_IFNAME, []byte("eth0\x00")), attribute(unix.IFLA_ADDRESS, []byte(hardware))
+	both = append(both, attribute(unix.IFLA_MTU, word(65535))...) // no packet needs to be cut
 	here := attribute(unix.IFLA_NET_NS_PID, word(uint32(unix.Gettid())))
 	pair := attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, []byte("veth")),
-		attribute(unix.IFLA_INFO_DATA, attribute(peerOf, device(eth0, 0), name, hard, here)))
+		attribute(unix.IFLA_INFO_DATA, attribute(peerOf, device(eth0, 0), name, both, here)))
 	first, all := [4]byte{198, 18, 0, 1}, [4]byte{198, 18, 0, 0}
 	for _, step := range []struct {
 		text    string
@@ -40,7 +41,7 @@ func link(relays int) error {
 		kind    uint16
 		message [][]byte
 	}{
-		{"make devices", relays, unix.RTM_NEWLINK, [][]byte{device(eth0, 0), name, hard, pair}},
+		{"make devices", relays, unix.RTM_NEWLINK, [][]byte{device(eth0, 0), name, both, pair}},
 		{"bring device of relays up", relays, unix.RTM_SETLINK, [][]byte{device(eth0, up)}},
 		{"bring device up", own, unix.RTM_SETLINK, [][]byte{device(eth0, up)}},
 		// The system activates the device that was up first at a later time, and drops what it sends until then. It activates
