@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,46 +42,6 @@ func pass(program *schema.Program, environ []string) (left []string) {
 		program.Env[name] = value
 	}
 	return left
-}
-
-// toolchain is a directory of a user's home with a toolchain, which a variable names.
-type toolchain struct{ bin, dir, variable string }
-
-// toolchains returns those that are known. With another HOME their programs do not find them without the variable.
-func toolchains() []toolchain {
-	return []toolchain{
-		{".cargo/bin", ".rustup", "RUSTUP_HOME"},
-		{".nvm", ".nvm", "NVM_DIR"},
-		{".local/share/fnm", ".local/share/fnm", "FNM_DIR"},
-		{".volta", ".volta", "VOLTA_HOME"},
-		{".pyenv", ".pyenv", "PYENV_ROOT"},
-		{".asdf", ".asdf", "ASDF_DATA_DIR"},
-		{".local/share/mise", ".local/share/mise", "MISE_DATA_DIR"},
-		{".sdkman", ".sdkman", "SDKMAN_DIR"},
-	}
-}
-
-// withToolchains adds the variables of the toolchains below home to which PATH leads, unless the environment has them. They
-// grant nothing.
-func withToolchains(environ []string, home string) []string {
-	var path string
-	for _, pair := range environ {
-		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
-			path = value
-		}
-	}
-	for _, t := range toolchains() {
-		leads := func(dir string) bool {
-			return dir == filepath.Join(home, t.bin) || strings.HasPrefix(dir, filepath.Join(home, t.bin)+"/")
-		}
-		named := func(pair string) bool { return strings.HasPrefix(pair, t.variable+"=") }
-		at := filepath.Join(home, t.dir)
-		if info, err := os.Stat(at); err != nil || !info.IsDir() || slices.ContainsFunc(environ, named) || !slices.ContainsFunc(filepath.SplitList(path), leads) {
-			continue
-		}
-		environ = append(environ, t.variable+"="+at)
-	}
-	return environ
 }
 
 // namedHome returns the directory that the settings name as the program's home; "" if they name none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,42 @@ func TestToolchains(t *testing.T) {
 	}
 	if got := withToolchains(nil, home); len(got) > 0 {
 		t.Errorf("without PATH: %q", got)
+	}
+}
+
+// TestToolDirs: directories of programs that PATH names below home can be read, and what their toolchain needs; not home itself, what lies
+// elsewhere, and what touches a directory that the program has anyway.
+func TestToolDirs(t *testing.T) {
+	t.Parallel()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	testkit.Must(t, err)
+	for _, dir := range []string{".cargo/bin", ".rustup", ".nvm/versions/node/v22/bin", "own/bin", "documents", "hidden/bin", "sdk/go/bin"} {
+		testkit.Must(t, os.MkdirAll(filepath.Join(home, dir), 0o700))
+	}
+	testkit.Must(t, os.Symlink("/usr/bin", filepath.Join(home, "bin")))
+	var path []string
+	for _, dir := range []string{".cargo/bin", ".nvm/versions/node/v22/bin", "own/bin", "documents", "hidden/bin", "bin", "missing/bin", "sdk/go/bin", ""} {
+		path = append(path, filepath.Join(home, dir))
+	}
+	got := toolDirs(strings.Join(append(path, "/usr/bin", ""), ":"), home, []string{filepath.Join(home, "own/bin/x"), filepath.Join(home, "hidden"), filepath.Join(home, "sdk")})
+	for i, dir := range got {
+		got[i] = strings.TrimPrefix(dir, home+"/")
+	}
+	if want := []string{".cargo/bin", ".nvm/versions/node/v22/bin", ".rustup", ".nvm"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLasting: in a PATH, what a link of fnm leads to stands for it.
+func TestLasting(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	testkit.Must(t, err)
+	testkit.Must(t, errors.Join(os.MkdirAll(dir+"/node/bin", 0o700), os.Mkdir(dir+"/fnm_multishells", 0o700), os.Symlink("../node", dir+"/fnm_multishells/1_2")))
+	program := new(schema.Program)
+	pass(program, withToolchains([]string{"PATH=/bin:" + dir + "/fnm_multishells/1_2/bin:" + dir + "/fnm_multishells/3/bin"}, dir))
+	if got, want := program.Env["PATH"], "/bin:"+dir+"/node/bin:"+dir+"/fnm_multishells/3/bin"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

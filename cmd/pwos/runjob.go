@@ -90,6 +90,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 			return nil, err
 		}
 	}
+	readTools(program, here.Home)
 	if program.Command, err = asTyped(args, program); err != nil {
 		return nil, err
 	}
@@ -221,6 +222,7 @@ func commandOf(args []string) ([]string, error) {
 		}
 		path = command[0]
 	}
+	path = filepath.Join(lastingDir(filepath.Dir(path)), filepath.Base(path))
 	if command[0], err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("find program: %w", err)
 	}
