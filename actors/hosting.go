@@ -118,6 +118,7 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	}
 	if s := p.Spec.Sandbox; s != nil {
 		c.Read, c.Write, c.Hide = s.Read, s.Write, s.Hide
+		c.Copies = s.Copies
 		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
 	}
 	c.Hold = p.Spec.Held()

@@ -41,6 +41,13 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		}
 	}
 	c.Places = append(c.Places, given...)
+	for _, copied := range c.Copies {
+		if strings.HasPrefix(copied, filepath.Join(real(d.config.StateDir), "git")+"/") { // the client's, of this user
+			if err := d.programs.GiveHome(filepath.Dir(copied)); err != nil {
+				return err
+			}
+		}
+	}
 	if err := d.programs.Give(c.Places); err != nil {
 		return err
 	}

@@ -134,6 +134,8 @@ type Command struct {
 	// gets.
 	Private []string
 	Places  []Place
+	// Copies are private copies of files and directories, by path: see confine.Request.
+	Copies map[string]string
 	// Sockets is the place with the kernel's sockets, to which the program may connect.
 	Sockets Place
 	// Share is a directory that the program and the daemon share; nil: none.

@@ -32,7 +32,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	}
 	r := confine.Request{
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
-		Private: c.Private, Places: c.Places, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
+		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
 	}
 	r.Sockets, r.User, r.Home = c.Sockets.Target, h.programUser(), c.home()
 	if c.Share != nil {

@@ -48,13 +48,14 @@ func (u *ProgramUpstream) Target() (*url.URL, error) {
 
 // Sandbox has the settings of a program's sandbox (PROTOCOL 9).
 type Sandbox struct {
-	Level     *string  `json:"level,omitzero" keep:"always" enum:"default strict off" doc:"default: with the mechanisms that the machine has. strict: may read only system files and what is named, and does not start if the machine lacks a mechanism. off: not confined. Default: default."`
-	Read      []string `json:"read,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may read in addition to the level's."`
-	Write     []string `json:"write,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may write in addition to its working directory."`
-	Hide      []string `json:"hide,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that are hidden from it, whatever else it may read and write."`
-	Hold      []string `json:"hold,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths of directories: files named .env* in the projects that these are in are shown without their content, except for those that read and write name. Operator only; an agent has those of its spawner. Default: cwd."`
-	Net       *string  `json:"net,omitzero" keep:"always" enum:"none kernel open" doc:"Its network: none; kernel, only through the kernel; open, that of the kernel's user. Default: kernel; none for strict, open for off."`
-	AllowGaps *bool    `json:"allow_gaps,omitzero" keep:"always" doc:"Start it even if the machine cannot hide the kernel's state and keys."`
+	Level     *string           `json:"level,omitzero" keep:"always" enum:"default strict off" doc:"default: with the mechanisms that the machine has. strict: may read only system files and what is named, and does not start if the machine lacks a mechanism. off: not confined. Default: default."`
+	Read      []string          `json:"read,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may read in addition to the level's."`
+	Write     []string          `json:"write,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may write in addition to its working directory."`
+	Hide      []string          `json:"hide,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that are hidden from it, whatever else it may read and write."`
+	Hold      []string          `json:"hold,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths of directories: files named .env* in the projects that these are in are shown without their content, except for those that read and write name. Operator only; an agent has those of its spawner. Default: cwd."`
+	Copies    map[string]string `json:"copies,omitzero" keep:"always" maxlen:"4096" doc:"What stands at absolute paths where it may write: the absolute path of a private copy; an empty one: itself, which it may only read. A directory that is its own copy is writable. Where the system has no mount namespaces it is not used. Operator only; an agent has those of its spawner."`
+	Net       *string           `json:"net,omitzero" keep:"always" enum:"none kernel open" doc:"Its network: none; kernel, only through the kernel; open, that of the kernel's user. Default: kernel; none for strict, open for off."`
+	AllowGaps *bool             `json:"allow_gaps,omitzero" keep:"always" doc:"Start it even if the machine cannot hide the kernel's state and keys."`
 }
 
 // UnmarshalJSON decodes an object, or a string with only the level, as in older journals and snapshots.

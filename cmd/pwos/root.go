@@ -93,7 +93,7 @@ const operate = "Operate the kernel"
 func verbs(a *app) []subject {
 	return []subject{
 		{"Run agents", []*cobra.Command{
-			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newSnapshots(a), newSettings(),
+			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newSnapshots(a), newSettings(),
 		}},
 		{"Make calls", []*cobra.Command{
 			newCall(a), newSyscall(a), newDescribe(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a),

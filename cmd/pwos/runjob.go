@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/gitdirs"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
@@ -34,12 +35,13 @@ type job struct {
 	unnamed bool         // the name is the program's, with a number added if that is taken
 	moved   *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
 
-	kept     []string // flags that a learned command line repeats
-	unboxed  []string // the same without those of the sandbox, which a learned profile has
-	args     []string // the program and its arguments as typed
-	unpassed []string // variables of the caller that the kernel would not accept
-	held     string   // files that are hidden without a question
-	home     string   // the directory that the settings name as its home; "": the one that its name has
+	kept     []string         // flags that a learned command line repeats
+	unboxed  []string         // the same without those of the sandbox, which a learned profile has
+	args     []string         // the program and its arguments as typed
+	unpassed []string         // variables of the caller that the kernel would not accept
+	held     string           // files that are hidden without a question
+	git      *gitdirs.Session // what it has of the repositories of its project; nil: none
+	home     string           // the directory that the settings name as its home; "": the one that its name has
 }
 
 // job returns the job that the settings and the command line describe. Its errors are usage errors.

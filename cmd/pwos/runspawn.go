@@ -30,6 +30,9 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
 		out, err = cli.InvokeAs(patient, c, schema.SyscallSpawn, &input)
 	}
+	if err == nil && j.git != nil {
+		err = j.git.Started(out.ChildPID)
+	}
 	return out.ChildPID, err
 }
 

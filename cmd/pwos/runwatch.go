@@ -49,7 +49,13 @@ func (a *app) run(ctx context.Context, j *job) error {
 	defer stop()
 	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		defer func() { _ = a.keepNotes(c.Places().Log) }() // a full disk is not the program's failure
+		if err := a.keepGit(ctx, c, j); err != nil {
+			return err
+		}
 		end, err := a.start(ctx, c, j)
+		if gitErr := a.settleGit(ctx, c, j); gitErr != nil {
+			a.Say("%v", gitErr) // not the program's failure, and "pwos git" tries again
+		}
 		if j.detach {
 			if err == nil && a.StderrTerminal() {
 				a.tellHeld(j)

@@ -80,7 +80,7 @@ func (b *builder) cover(n int, l layer) error {
 	if mounted, err := isMounted(l.path, unix.S_IFREG, unix.S_IFLNK); err != nil || mounted {
 		return err
 	}
-	return b.file(n, l)
+	return b.add(n, l)
 }
 
 // isMounted reports whether something is mounted at a path, which must be of one of these types and not lead through a symbolic link.

@@ -249,6 +249,8 @@ func (b *builder) add(n int, l layer) error {
 		return nil
 	case veil:
 		return b.veil(n, l)
+	case symlink:
+		return b.symlink(n, l)
 	}
 	return fmt.Errorf("layer %q: %w", l.kind, errWords)
 }
@@ -273,6 +275,24 @@ func (b *builder) file(n int, l layer) error {
 		return err
 	}
 	if err := readOnly(fd); err != nil {
+		return err
+	}
+	return attach(fd, l.path)
+}
+
+// symlink puts a symbolic link over a file.
+func (b *builder) symlink(n int, l layer) error {
+	path := filepath.Join(fdPath(b.staging), "l"+itoa(n))
+	if err := os.Symlink(l.content, path); err != nil {
+		return err
+	}
+	at, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(at)
+	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
 		return err
 	}
 	return attach(fd, l.path)

@@ -17,6 +17,8 @@ func (m Means) Gaps() []string {
 		{!m.Mounts, "agents can read devices that their user may read, such as other terminals and, as user 0, disks (needs mount namespaces)"},
 		{!m.Mounts && !m.mediates(), "agents can connect to Unix sockets that have a path, such as those of docker, ssh-agent and D-Bus (needs mount namespaces)"},
 		{!m.Mounts, "agents have no /tmp and /dev/shm of their own and cannot write to those of the machine (needs mount namespaces)"},
+		{!m.Mounts, "agents can change the hooks and settings of git in a project, which its user's git runs, and cannot commit in a linked work tree or a submodule (needs mount namespaces)"},
+		{m.Mounts, "the user's git reads the settings of repositories that an agent makes inside a project, until they are named at its end"},
 		{!m.Mounts, "agents cannot write blobs themselves, only read those that the kernel wrote for them (needs mount namespaces)"},
 		{!m.Mounts, "programs that ask the system for their home, as the JVM and ssh do, get the machine's instead of HOME (needs mount namespaces)"},
 		{!m.Ptys, "programs cannot open pseudo-terminals, so that tmux, script and expect fail (needs mount namespaces with devpts)"},

@@ -36,17 +36,21 @@ type Share struct {
 
 // Request says how a program should be confined. Paths are absolute.
 type Request struct {
-	Level     string // Default or Strict
-	Net       string // NetNone, NetKernel or NetOpen
-	Dir       string // the working directory: writable unless ReadOnly; without symbolic links
-	ReadOnly  bool
-	Read      []string // readable in addition to the level's; without symbolic links
-	Write     []string // writable; without symbolic links
-	Hide      []string // hidden
-	Hold      []string // directories: the files of their projects that package held finds are hidden, except for those that Read and Write name
-	Private   []string // the kernel's own, hidden
-	RootOnly  []string // what only user 0 may read, if the program is that user; hidden except for what is requested
-	Places    []Place  // the kernel's own that this program gets
+	Level    string // Default or Strict
+	Net      string // NetNone, NetKernel or NetOpen
+	Dir      string // the working directory: writable unless ReadOnly; without symbolic links
+	ReadOnly bool
+	Read     []string // readable in addition to the level's; without symbolic links
+	Write    []string // writable; without symbolic links
+	Hide     []string // hidden
+	Hold     []string // directories: the files of their projects that package held finds are hidden, except for those that Read and Write name
+	Private  []string // the kernel's own, hidden
+	RootOnly []string // what only user 0 may read, if the program is that user; hidden except for what is requested
+	Places   []Place  // the kernel's own that this program gets
+	// Copies says by path what stands there inside, if the program may write there: a private copy of the file or directory; "": itself, which
+	// it may only read. None can be removed or replaced. A directory that is its own copy is writable. Without mount namespaces it is
+	// not used.
+	Copies    map[string]string
 	Share     Share
 	Sockets   string // the directory, as the program sees it, whose Unix sockets it may connect to
 	Program   string // the program's file; "": it is searched for inside
@@ -77,7 +81,7 @@ type layer struct {
 	write  bool   // of a place
 	// optional omits the place if it cannot be mounted, since it was not requested, and a file that is no longer there.
 	optional bool
-	content  string   // of a file
+	content  string   // of a file, or where a link leads
 	held     bool     // a file is hidden again once another program has replaced it; see Plan.Covers
 	names    []string // that a veil hides
 	size     int64    // of a share
@@ -94,6 +98,7 @@ const (
 	file      kind = "5" // a read-only file
 	veil      kind = "6" // the directory without some names and without Unix sockets
 	ptys      kind = "7" // pseudo-terminals that only the program has
+	symlink   kind = "8" // a symbolic link over a file, so that programs that replace the file replace what the link leads to
 )
 
 // Plan is how a program is confined.

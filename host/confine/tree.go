@@ -22,6 +22,8 @@ type tree struct {
 	dirs   []string // those of closed that only user 0 may read
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
+	fixed  []string // paths of Copies, which cannot be replaced
+	links  []layer  // over those of them that are files
 	// overTmp says that /tmp is Request.Tmp.
 	overTmp bool
 }
@@ -67,6 +69,7 @@ func newTree(r Request, has Means) *tree {
 	}
 	slices.Sort(t.hidden)
 	t.hidden = slices.Compact(t.hidden)
+	t.findCopies()
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
 		t.closed = append(t.closed, canonical(dir))
 	}
@@ -224,6 +227,7 @@ func (t *tree) given() []layer {
 			list = pinned(list, at, path)
 		}
 	}
+	list = t.withCopies(list)
 	for _, path := range devices {
 		if !slices.ContainsFunc(list, func(l layer) bool { return within(l.path, "/dev") && within(path, l.path) }) {
 			list = append(list, layer{kind: bindMount, path: path, source: path, optional: true})
@@ -425,7 +429,7 @@ func (t *tree) masks(list []layer) (masks []layer) {
 // deepest returns the layer that determines what is at a path. The zero layer is the machine's own tree.
 func deepest(list []layer, path string) (found layer) {
 	for _, l := range list {
-		if within(path, l.path) && len(l.path) >= len(found.path) && l.kind != veil && l.kind != file {
+		if within(path, l.path) && len(l.path) >= len(found.path) && l.kind != veil && l.kind != file && l.kind != symlink {
 			if len(l.path) > len(found.path) || l.kind > found.kind {
 				found = l
 			}

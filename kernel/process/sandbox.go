@@ -25,6 +25,16 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 			}
 		}
 	}
+	for p, copied := range s.Copies {
+		for _, p := range []string{p, copied} {
+			if p != "" && (!path.IsAbs(p) || path.Clean(p) != p || nul(p)) || p == "/" {
+				return kernel.Invalid("sandbox.copies", "must hold absolute paths without . and .. and trailing slashes, not %q", p)
+			}
+		}
+	}
+	if s.Named() == "off" && s.Copies != nil {
+		return kernel.Invalid("sandbox", "of level off has no copies: leave them out, or name another level")
+	}
 	if s.Named() == "off" && (s.Read != nil || s.Write != nil || s.Hide != nil || s.Hold != nil || s.Network() != "open") {
 		return kernel.Invalid("sandbox", "of level off confines nothing: leave out read, write, hide, hold and net, or name another level")
 	}
@@ -70,6 +80,9 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	if asked.Hold != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name sandbox.hold", pid).WithFix("only the operator may; leave it out, and what is held from its spawner is held from it")
 	}
+	if asked.Copies != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name sandbox.copies", pid).WithFix("only the operator may; leave them out, and it has those of its spawner")
+	}
 	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid).WithFix(asTight)
 	}
@@ -106,4 +119,30 @@ func covered(p string, list []string) bool {
 	return slices.ContainsFunc(list, func(dir string) bool {
 		return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 	})
+}
+
+// copied returns a program with the copies of its spawner, so that it writes where the spawner does. What is only writable to the spawner
+// must be asked for.
+func (d *Domain) copied(spawner int64, p schema.Program) schema.Program {
+	own, ok := d.table.programs.Get(spawner)
+	if !ok || p.Command == nil || own.Spec.Sandbox == nil || own.Spec.Sandbox.Copies == nil || p.Sandbox.Named() == "off" {
+		return p
+	}
+	sandbox := schema.Sandbox{}
+	if p.Sandbox != nil {
+		sandbox = *p.Sandbox
+	}
+	sandbox.Copies = map[string]string{}
+	for path, copied := range own.Spec.Sandbox.Copies {
+		if path != copied || covered(path, sandbox.Write) {
+			sandbox.Copies[path] = copied
+		}
+	}
+	p.Sandbox = &sandbox
+	return p
+}
+
+// inherited returns a program with what its spawner's sandbox imposes on it.
+func (d *Domain) inherited(spawner int64, p schema.Program) schema.Program {
+	return d.copied(spawner, d.held(spawner, p))
 }

@@ -45,7 +45,7 @@ func (d *Domain) spawnHere(call *kernel.Call, in *schema.SpawnInput) (out schema
 		return out, err
 	}
 	if in.Command != nil {
-		call.Begin(&kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: d.held(call.PID, in.Program)}})
+		call.Begin(&kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: d.inherited(call.PID, in.Program)}})
 	}
 	return schema.SpawnOutput{ChildPID: child, ChildAgentID: name}, nil
 }
@@ -177,7 +177,7 @@ func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
 	}
 	child := d.child(e, kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID)
 	child.Priority, child.Intent, child.Role = said(in.Priority, child.Priority), said(in.Intent, ""), said(in.Role, "")
-	program := d.held(e.PID, in.Program)
+	program := d.inherited(e.PID, in.Program)
 	d.host(child, &program)
 	d.born(e, child)
 	d.serve(e, child)

@@ -1,0 +1,171 @@
+package gitdirs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Change is a change of an agent that the user has not accepted.
+type Change struct {
+	Agent string
+	File  string   // the user's own file of settings, or directory
+	Key   string   // a key of the file, or the name of a file in the directory
+	Is    []string // values that the agent gave it; none: it removed the key
+	Was   []string // values in the user's file now
+
+	session *Session
+	held    *held
+}
+
+// IsSetting reports whether the change is one of a key, not of a file.
+func (c *Change) IsSetting() bool { return !c.held.IsDir }
+
+// id names the change in a manifest.
+func (c *Change) id() string { return fmt.Sprintf("%s\x00%s\x00%q", c.File, c.Key, c.Is) }
+
+// settings returns the settings at the start, those of the agent, and those of the user now. A file that git cannot read has
+// changed nothing.
+func (s *Session) settings(h *held) (base, ours, real Settings, err error) {
+	before, err := readRegular(s.base(h), maxConfig)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	after, err := readRegular(filepath.Join(s.dir, h.Copy), maxConfig)
+	if err != nil || string(before) == string(after) {
+		return nil, nil, nil, nil
+	}
+	if base, err = Parse(before); err != nil {
+		return nil, nil, nil, err
+	}
+	if ours, err = Parse(after); err != nil {
+		return nil, nil, nil, nil
+	}
+	real, err = parseFile(h.Path)
+	return base, ours, real, err
+}
+
+// changedKeys returns the keys that the agent has changed, and that have another value in the user's file.
+func changedKeys(base, ours, real Settings) (keys []string) {
+	for _, settings := range []Settings{base, ours} {
+		for key := range settings {
+			if !slices.Contains(keys, key) && !slices.Equal(base[key], ours[key]) && !slices.Equal(real[key], ours[key]) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// takeSafe takes over what is safe of the settings of a file.
+func (s *Session) takeSafe(k *kept, h *held) (taken []string, err error) {
+	base, ours, real, err := s.settings(h)
+	if err != nil || base == nil {
+		return nil, err
+	}
+	var users Settings
+	about := &known{base: base, ours: ours, real: real, common: filepath.Dir(h.Path), users: func() Settings {
+		if users == nil {
+			users = ofUser()
+		}
+		return users
+	}}
+	if k.Listed && filepath.Dir(h.Path) == k.Common {
+		about.branches = map[string]bool{}
+		for _, name := range k.Branches {
+			about.branches[name] = true
+		}
+	}
+	for _, key := range changedKeys(base, ours, real) {
+		if about.isSafe(key) {
+			taken = append(taken, key)
+		}
+	}
+	for _, key := range taken {
+		if err := set(h.Path, key, ours[key]); err != nil {
+			return nil, err
+		}
+	}
+	return taken, nil
+}
+
+// changes returns what the agent has changed and the user has not.
+func (s *Session) changes() (left []Change, err error) {
+	add := func(c Change) {
+		c.Agent, c.session = s.Agent, s
+		if !slices.Contains(s.Dropped, c.id()) {
+			left = append(left, c)
+		}
+	}
+	for _, k := range s.Repos {
+		for _, h := range k.Configs {
+			base, ours, real, err := s.settings(h)
+			if err != nil {
+				return nil, fmt.Errorf("read settings of %s: %w", h.Path, err)
+			}
+			for _, key := range changedKeys(base, ours, real) {
+				add(Change{File: h.Path, Key: key, Is: ours[key], Was: real[key], held: h})
+			}
+		}
+		for _, h := range k.Dirs {
+			after, err := list(filepath.Join(s.dir, h.Copy))
+			if err != nil {
+				continue // it holds what git cannot use
+			}
+			now, _ := list(h.Path) // nothing, if it is gone
+			for _, name := range slices.Sorted(maps.Keys(after)) {
+				if strings.HasSuffix(name, ".sample") {
+					continue // git does not run it
+				}
+				file := after[name]
+				if digest := file.digest(); digest != h.Files[name] && digest != now[name].digest() {
+					add(Change{File: h.Path, Key: name, Is: []string{digest}, held: h})
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(h.Files)) {
+				if _, is := after[name]; !is && !strings.HasSuffix(name, ".sample") && now[name].digest() == h.Files[name] {
+					add(Change{File: h.Path, Key: name, held: h})
+				}
+			}
+		}
+	}
+	return left, nil
+}
+
+// Take makes a change in the user's own file.
+func (c *Change) Take() error {
+	if c.IsSetting() {
+		return set(c.File, c.Key, c.Is)
+	}
+	to := filepath.Join(c.File, c.Key)
+	if c.Is == nil {
+		return os.Remove(to)
+	}
+	files, err := list(filepath.Join(c.session.dir, c.held.Copy))
+	if err != nil {
+		return err
+	}
+	file, is := files[c.Key]
+	if !is || file.link != "" {
+		return fmt.Errorf("%s is no regular file", c.Key)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, file.text, file.mode), asParent(to))
+}
+
+// Drop forgets a change.
+func (c *Change) Drop() error {
+	c.session.Dropped = append(c.session.Dropped, c.id())
+	return c.session.save()
+}

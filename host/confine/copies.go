@@ -1,0 +1,55 @@
+package confine
+
+import (
+	"maps"
+	"slices"
+)
+
+// findCopies decides what stands at the paths of Request.Copies. Only a mount can put something there.
+func (t *tree) findCopies() {
+	if !t.has.Mounts {
+		return
+	}
+	paths := slices.Sorted(maps.Keys(t.Copies))
+	for _, path := range paths {
+		if t.Copies[path] == path && canonical(path) == path && isDir(path) && !t.covered(path, t.hidden) {
+			t.Places = append(t.Places, Place{Target: path, Write: true})
+		}
+	}
+	for _, path := range paths {
+		copied := t.Copies[path]
+		if copied == path || canonical(parent(path)) != parent(path) || !exists(path) || !t.writes(path) || t.covered(path, t.hidden) {
+			continue
+		}
+		switch {
+		case copied == "":
+			t.Places = append(t.Places, Place{Target: path})
+		case isDir(path):
+			t.Places = append(t.Places, Place{Source: copied, Target: path, Write: true})
+		default:
+			t.Places = append(t.Places, Place{Target: parent(copied), Write: true})
+			t.links = append(t.links, layer{kind: symlink, path: path, content: copied, held: true})
+		}
+		t.fixed = append(t.fixed, path)
+	}
+}
+
+// writes reports whether a path is in a place that the program may write.
+func (t *tree) writes(path string) bool {
+	if t.covered(path, t.Read) {
+		return false
+	}
+	return within(path, t.Dir) && !t.ReadOnly || t.covered(path, t.Write) ||
+		slices.ContainsFunc(t.Places, func(at Place) bool { return at.Write && at.Source == "" && within(path, at.Target) })
+}
+
+// withCopies adds what stands at the paths of Request.Copies. Directories above them cannot be renamed, since the next program, or
+// another one, would find something else there.
+func (t *tree) withCopies(list []layer) []layer {
+	for _, path := range t.fixed {
+		if at := deepest(list, parent(path)); at.write {
+			list = pinned(list, at, path)
+		}
+	}
+	return append(list, t.links...)
+}
