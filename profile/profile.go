@@ -49,6 +49,7 @@ type Profile struct {
 	Dir     string   `key:"program.dir" flag:"dir,path" about:"working directory, where it may write (default: the current one)" takes:"a path"`
 	OwnDir  bool     `key:"program.own_dir" flag:"own-dir" about:"work in a new directory instead"`
 	Home    string   `key:"program.home" flag:"home,shown,path" about:"its HOME, where it may write (default: a permanent home of its name)" takes:"a path"`
+	Cache   bool     `key:"program.cache" flag:"cache" about:"use the caches of npm, pip, cargo, go and others that agents with this setting share"`
 	Restart string   `key:"program.restart" flag:"restart" about:"when to restart it (default never)" enum:"never on-failure always"`
 	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default fd3)" enum:"stdio fd3"`
 	Preset  string   `key:"program.preset" flag:"preset" about:"setup for a known program (default: by its name)" enum:"claude codex none"`

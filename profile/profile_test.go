@@ -93,6 +93,7 @@ func TestSpellings(t *testing.T) {
 		"program.dir":         {`"/a"`, "/a", "dir", "/a"},
 		"program.own_dir":     {"true", "true", "own-dir", "true"},
 		"program.home":        {`"/a"`, "/a", "home", "/a"},
+		"program.cache":       {"true", "true", "cache", "true"},
 		"program.restart":     {`"always"`, "always", "restart", "always"},
 		"program.channel":     {`"fd3"`, "fd3", "channel", "fd3"},
 		"program.preset":      {`"none"`, "none", "preset", "none"},

@@ -104,6 +104,14 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 		program.Env = make(map[string]string)
 	}
 	program.Env["HOME"] = home.Path
+	writes := []string{home.Path}
+	if j.profile.Cache {
+		dir, err := shareCaches(program)
+		if err != nil {
+			return "", err
+		}
+		writes = append(writes, dir)
+	}
 	if program.Sandbox.Named() == "off" {
 		return home.Path, nil
 	}
@@ -111,7 +119,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	if program.Sandbox != nil {
 		*s = *program.Sandbox
 	}
-	s.Write = append(s.Write[:len(s.Write):len(s.Write)], home.Path)
+	s.Write = append(s.Write[:len(s.Write):len(s.Write)], writes...)
 	program.Sandbox = s
 	return home.Path, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,6 +27,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	known := hostNamed(host)
 	if known == nil || known.preset == nil {
 		if j.home == "" && j.input.Program.Env["HOME"] != "" {
+			if j.profile.Cache {
+				return cli.Misuse("pwos run", errors.New("--cache is for a home that pwos gives: name one with --home, and not as the variable HOME"))
+			}
 			return nil // the settings name another, as a variable
 		}
 		_, err := j.giveHome(ctx, nil)

@@ -34,7 +34,7 @@ func TestRunFlags(t *testing.T) {
 	if !strings.Contains(options, "pwos help settings") {
 		t.Error("the help does not say where the other settings are")
 	}
-	for _, name := range strings.Fields(`allow allow-gaps budget channel detach dir env hide home host http-open http-plain learn limit name net own-dir
+	for _, name := range strings.Fields(`allow allow-gaps budget cache channel detach dir env hide home host http-open http-plain learn limit name net own-dir
 		preset profile quota read restart sandbox snapshot snapshot-limit snapshot-skip ttl tty write`) {
 		if flags.Lookup(name) == nil {
 			t.Errorf("--%s is not taken any more", name)

@@ -24,6 +24,25 @@ type Store string
 // seeds is the directory with what is put into homes at each start. No name of an agent is encoded like that.
 const seeds = "%seeds"
 
+// cache is the directory that agents share for caches, with a name that no agent has either.
+const cache = "%cache"
+
+// Cache returns the directory for caches, which it makes if there is none.
+func (s Store) Cache() (string, error) {
+	if err := os.MkdirAll(filepath.Join(string(s), cache), 0o700); err != nil {
+		return "", fmt.Errorf("make directory for caches: %w", err)
+	}
+	dir, err := filepath.EvalSymlinks(string(s)) // the kernel accepts no symbolic link
+	if err != nil {
+		return "", fmt.Errorf("make directory for caches: %w", err)
+	}
+	at := filepath.Join(dir, cache)
+	if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s should be the directory for caches, and is none: remove it", at)
+	}
+	return at, nil
+}
+
 // longest is the longest name of a file, in bytes.
 const longest = 255
 
@@ -52,7 +71,7 @@ func (s Store) List() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.Name() == seeds || !entry.IsDir() {
+		if entry.Name() == seeds || entry.Name() == cache || !entry.IsDir() {
 			continue
 		}
 		name, err := url.PathUnescape(entry.Name())
