@@ -15,8 +15,11 @@ func (s *Store) Collect(ctx context.Context, before time.Time, most int64) error
 		return err
 	}
 	defer s.release()
-	if !s.filled || len(s.pending) > 0 {
+	if !s.filled {
 		return ErrNotFilled
+	}
+	if len(s.pending) > 0 {
+		return errors.New("changes are not recorded yet: nothing is forgotten before the next cut")
 	}
 	kept := s.log.marks
 	for len(kept) > 1 && kept[0].ended.Before(before) { // the last one has the number to go on from
@@ -49,8 +52,9 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 	if err := next.openFiles(); err != nil {
 		return err
 	}
+	holds := false
 	defer func() {
-		if err != nil {
+		if !holds {
 			err = errors.Join(err, next.closeFiles())
 		}
 	}()
@@ -86,6 +90,7 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 	if err := replaceFile(s.fsys, s.dir, "current", fmt.Appendf(nil, "%d\n", next.generation)); err != nil {
 		return err
 	}
+	holds = true
 	failed := s.closeFiles()
 	s.pack, s.log, s.generation = next.pack, next.log, next.generation
 	previous := &Store{dir: s.dir, fsys: s.fsys, generation: old}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/steps"
 )
@@ -23,9 +24,8 @@ func TestPowerCuts(t *testing.T) {
 		s := &session{tree: &tree{T: t, dir: "/s", root: t.TempDir(), options: steps.Options{FS: disk}}, rand: random}
 		var recorded []*steps.Step
 		filled := false
-		cuts := 0
 		disk.Hook = func(faultfs.Op) {
-			if cuts++; random.IntN(3) > 0 {
+			if random.IntN(3) > 0 {
 				return
 			}
 			hook := disk.Hook
@@ -90,6 +90,32 @@ func recovers(t *testing.T, disk *faultfs.Disk, root string, filled bool, record
 		t.Fatalf("the step after a cut: %+v", step)
 	}
 	testkit.Must(t, os.Remove(filepath.Join(root, "z")))
+}
+
+// stubborn is a file system that removes nothing.
+type stubborn struct{ journal.FS }
+
+var errStubborn = errors.New("it stays")
+
+func (s stubborn) Remove(name string) error {
+	if _, err := os.Lstat(name); err != nil {
+		return err
+	}
+	return errStubborn
+}
+
+// TestCollectFails: a store whose old files cannot be removed says so, and goes on.
+func TestCollectFails(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, steps.Options{FS: stubborn{journal.OSFS{}}})
+	tr.step(func() { tr.write("f", "w") })
+	tr.step(func() { tr.write("f", "x") })
+	if err := tr.store.Collect(t.Context(), time.Now(), 0); !errors.Is(err, errStubborn) {
+		t.Fatal(err)
+	}
+	if done := tr.undo(steps.UndoOptions{}, tr.step(func() { tr.write("f", "z") })); len(done.Conflicts) > 0 || tr.copied()["f"].Text != "x" {
+		t.Errorf("%+v", done)
+	}
 }
 
 // TestCollect: what was forgotten takes no room, what was kept can be undone, numbers go on.

@@ -3,7 +3,7 @@ package steps
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the names that git gives to contents
+	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -183,7 +183,7 @@ func gitName(f named, text []byte) string {
 	if f.path == "" {
 		return "0000000"
 	}
-	h := sha1.New() //nolint:gosec // see above
+	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", len(text))
 	h.Write(text)
 	return hex.EncodeToString(h.Sum(nil))[:7]

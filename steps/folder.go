@@ -135,5 +135,3 @@ func split(path string) (dir, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
 }
-
-func isExist(err error) bool { return errors.Is(err, fs.ErrExist) }

@@ -2,7 +2,7 @@ package steps
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // the checksum of git's index
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -167,7 +167,7 @@ func offset(b []byte) (n, size int) {
 
 func checksum(text []byte, hash int) []byte {
 	if hash == sha1.Size {
-		sum := sha1.Sum(text) //nolint:gosec // see above
+		sum := sha1.Sum(text)
 		return sum[:]
 	}
 	sum := sha256.Sum256(text)

@@ -309,7 +309,7 @@ func (p *pack) sync() error {
 	return nil
 }
 
-// store stores what a reader has, up to most bytes, and returns its name and its length.
+// store stores what a reader has, and returns its name and its length.
 func (p *pack) store(in io.Reader, secret bool, buffer []byte) (Ref, int64, error) {
 	var list []byte
 	var size int64
@@ -342,7 +342,7 @@ func (p *pack) store(in io.Reader, secret bool, buffer []byte) (Ref, int64, erro
 	return ref, size, err
 }
 
-// load returns a reader of a stored content.
+// content returns a reader of a stored content.
 func (p *pack) content(s State) (io.Reader, error) {
 	if s.Lost {
 		return nil, ErrMissing

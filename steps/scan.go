@@ -271,7 +271,6 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	if now.state.Secret && c.pack.box == nil {
 		return c.lost(path, now, errors.New("there is no key to seal it with"))
 	}
-	before := c.pack.size
 	in := &limited{in: file, left: c.options.MaxFile, bounded: c.options.MaxFile > 0}
 	now.state.Ref, now.state.Size, err = c.pack.store(in, now.state.Secret, c.buffer)
 	switch {
@@ -280,7 +279,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	case err != nil:
 		return stored(err)
 	}
-	if c.bytes += c.pack.size - before; c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
+	if c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
 		return fmt.Errorf("%w: its contents take more than %d bytes", ErrTooLarge, c.options.MaxBytes)
 	}
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil || stampOf(&st) != now.stamp {

@@ -8,7 +8,7 @@ import (
 )
 
 // Ref names a content: the SHA-256 of a piece, or, for a file longer than one piece, that of the list of its pieces. The content of
-// a file that Options.Secret names has a keyed hash instead, which says nothing to who has not the key.
+// a file that Options.Secret names has a keyed hash instead, from which nobody without the key can guess it.
 type Ref [sha256.Size]byte
 
 func (r Ref) String() string { return hex.EncodeToString(r[:]) }

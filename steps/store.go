@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,14 +30,13 @@ type Store struct {
 	dir, root  string
 	options    Options
 	fsys       journal.FS
-	turn       chan struct{} // who has its element works
+	turn       chan struct{} // has an element while no method runs
 	generation uint64
 	pack       *pack
 	log        *log
 	watch      *watch
 	dirs       map[string][]item // what the tree was at the last step, by directory
 	count      int64             // entries in them
-	bytes      int64             // that the contents have grown by
 	filled     bool              // the tree is known
 	walk       bool              // the next cut walks the tree
 	touched    map[string]bool   // files to be read again, and the directories that they are in
@@ -52,7 +52,7 @@ func Open(dir, root string, options Options) (_ *Store, err error) {
 	if s.fsys == nil {
 		s.fsys = journal.OSFS{}
 	}
-	if err := s.fsys.Mkdir(dir); err != nil && !isExist(err) {
+	if err := s.fsys.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := s.fsys.SyncDir(filepath.Dir(dir)); err != nil {

@@ -73,7 +73,7 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	out.Conflicts = append(out.Conflicts, raced...)
 	label := options.Label
 	label.Kind, label.Undoes = Undo, seqs
-	step, cutErr := s.next(ctx, label)
+	step, cutErr := s.next(context.WithoutCancel(ctx), label) // what was written is an undo, even if it was stopped
 	out.Step = step
 	return out, errors.Join(err, cutErr)
 }

@@ -132,7 +132,7 @@ func (w *writer) make(dir *os.File, path, name string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(file.Chmod(os.FileMode(0)|fileMode(to.perm())), file.Close())
+		return errors.Join(unix.Fchmod(int(file.Fd()), to.perm()), file.Close())
 	}
 	in, err := w.source(to)
 	if err != nil {
@@ -164,18 +164,7 @@ func (w *writer) writeFile(dir *os.File, name string, in io.Reader, perm uint32)
 	}
 	file := os.NewFile(uintptr(fd), name)
 	_, err = io.Copy(file, in)
-	return errors.Join(err, w.own(dir, name), file.Chmod(fileMode(perm)), file.Close()) // a change of owner may change the mode
-}
-
-// fileMode returns permission bits as package os has them.
-func fileMode(perm uint32) os.FileMode {
-	mode := os.FileMode(perm & 0o777)
-	for bit, of := range map[uint32]os.FileMode{unix.S_ISUID: os.ModeSetuid, unix.S_ISGID: os.ModeSetgid, unix.S_ISVTX: os.ModeSticky} {
-		if perm&bit != 0 {
-			mode |= of
-		}
-	}
-	return mode
+	return errors.Join(err, w.own(dir, name), unix.Fchmod(fd, perm), file.Close()) // a change of owner may change the mode
 }
 
 // own gives what root has made to the owner of the directory that it is in.
@@ -193,14 +182,15 @@ func (w *writer) own(dir *os.File, name string) error {
 // place renames a content to where it belongs.
 func (w *writer) place(dir *os.File, path, name string) error {
 	if err := w.unchanged(dir, path, name); err != nil && (!errors.Is(err, unix.ENOENT) || w.state(path).kind() == w.want[path].kind()) {
-		return errors.Join(err, ignoring(unix.Unlinkat(int(dir.Fd()), w.ready[0].temporary, 0)))
+		if left := unix.Unlinkat(int(dir.Fd()), w.ready[0].temporary, 0); left != nil {
+			return left
+		}
+		return err
 	}
 	return w.writable(dir, path, func() error {
 		return unix.Renameat(int(dir.Fd()), w.ready[0].temporary, int(dir.Fd()), name)
 	})
 }
-
-func ignoring(error) error { return nil }
 
 // writable does something in a directory. If its mode forbids that to its owner, it is widened, until setModes.
 func (w *writer) writable(dir *os.File, path string, do func() error) error {
@@ -216,7 +206,7 @@ func (w *writer) writable(dir *os.File, path string, do func() error) error {
 		}
 		w.modes[parent] = uint32(st.Mode) & 0o7777
 	}
-	if err := dir.Chmod(0o700); err != nil {
+	if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {
 		return err
 	}
 	return do()
@@ -235,7 +225,7 @@ func (w *writer) setModes() error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(dir.Chmod(fileMode(w.modes[path])), dir.Close())
+			err = errors.Join(unix.Fchmod(int(dir.Fd()), w.modes[path]), dir.Close())
 		}
 		if err != nil {
 			return fmt.Errorf("set mode of %s: %w", path, err)

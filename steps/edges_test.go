@@ -1,0 +1,156 @@
+package steps_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/steps"
+)
+
+// TestYoung: a change that leaves size and times as they are, since the clock stands still between two of its ticks, is found. Linux from
+// 6.13 on gives each change that was seen a time of its own, and there the test passes whatever the rule for young files is.
+func TestYoung(t *testing.T) {
+	t.Parallel()
+	// A store in memory, which takes no longer than a tick.
+	tr := &tree{T: t, dir: "/s", root: t.TempDir(), options: steps.Options{FS: faultfs.NewDisk()}}
+	tr.open()
+	t.Cleanup(func() { testkit.Must(t, tr.store.Close()) })
+	tr.write("f", "a")
+	tr.cut(steps.Label{Kind: steps.Call})
+	file := testkit.Value(os.OpenFile(filepath.Join(tr.root, "f"), os.O_WRONLY, 0))(t)
+	defer file.Close()
+	for i := range 300 {
+		testkit.Value(file.WriteAt([]byte{byte('b' + i%2)}, 0))(t)
+		if step := tr.cut(steps.Label{Kind: steps.Call}); step == nil {
+			t.Fatalf("change %d was not found", i)
+		}
+	}
+}
+
+// TestLinked: what is written by one name of a file has changed by its other names, in directories that had no event.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, steps.Options{})
+	tr.write("one/f", "x")
+	tr.write("two/g", "x")
+	testkit.Must(t, os.Link(filepath.Join(tr.root, "one/f"), filepath.Join(tr.root, "two/f")))
+	tr.cut(steps.Label{Kind: steps.Outside})
+	step := tr.step(func() { tr.write("one/f", "changed") })
+	if len(step.Changes) != 2 || step.Changes[1].Path != "two/f" {
+		t.Errorf("changes: %+v", step.Changes)
+	}
+}
+
+// TestNotClosed: what was recorded before a crash is not found again as the change of somebody else.
+func TestNotClosed(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	tr := &tree{T: t, dir: "/s", root: t.TempDir(), options: steps.Options{FS: disk}}
+	tr.write("f", "1")
+	tr.write("d/g", "1")
+	tr.open()
+	tr.step(func() {
+		tr.write("f", "2")
+		testkit.Must(t, os.RemoveAll(filepath.Join(tr.root, "d")))
+		tr.write("e/h", "2")
+	})
+	tr.options.FS = disk.Crash(rand.New(rand.NewPCG(1, 1)), faultfs.LoseAll)
+	testkit.Must(t, tr.store.Close())
+	if step := tr.open(); step != nil {
+		t.Errorf("found again: %+v", step.Changes)
+	}
+	testkit.Must(t, tr.store.Close())
+}
+
+// TestTornFill: contents of which a power cut left only parts are stored again.
+func TestTornFill(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	random := rand.New(rand.NewPCG(1, 12))
+	tr := &tree{T: t, dir: "/s", root: t.TempDir(), options: steps.Options{FS: disk}}
+	noise := make([]byte, 700<<10)
+	for i := range 6 {
+		for at := range noise {
+			noise[at] = byte(random.Uint32())
+		}
+		tr.write(fmt.Sprint("f", i), string(noise))
+	}
+	var after []*faultfs.Disk
+	disk.Hook = func(op faultfs.Op) {
+		if strings.Contains(op.Path, "content") && op.Kind != faultfs.Create {
+			for range 6 {
+				after = append(after, disk.Crash(random, faultfs.Sectors))
+			}
+		}
+	}
+	tr.open()
+	disk.Hook = nil
+	testkit.Must(t, tr.store.Close())
+	if len(after) < 18 {
+		t.Fatalf("%d cuts", len(after))
+	}
+	before := tr.copied()
+	for _, disk := range after {
+		tr.options.FS = disk
+		tr.open()
+		step := tr.step(func() {
+			for name := range before {
+				testkit.Must(t, os.Remove(filepath.Join(tr.root, name)))
+			}
+		})
+		if done := tr.undo(steps.UndoOptions{}, step); len(done.Conflicts) > 0 {
+			t.Fatalf("%v", done.Conflicts)
+		}
+		tr.same("after a cut during the fill", before)
+		testkit.Must(t, tr.store.Close())
+	}
+}
+
+// meddling is a file system that does something when a content is read.
+type meddling struct {
+	journal.FS
+	do *func()
+}
+
+func (m meddling) Create(name string) (journal.File, error) {
+	file, err := m.FS.Create(name)
+	if strings.HasPrefix(filepath.Base(name), "content") {
+		return meddlingFile{file, m.do}, err
+	}
+	return file, err
+}
+
+type meddlingFile struct {
+	journal.File
+	do *func()
+}
+
+func (m meddlingFile) ReadAt(b []byte, at int64) (int, error) {
+	if do := *m.do; do != nil {
+		*m.do = nil
+		do()
+	}
+	return m.File.ReadAt(b, at)
+}
+
+// TestRacedUndo: what a person writes during an undo stays.
+func TestRacedUndo(t *testing.T) {
+	t.Parallel()
+	var do func()
+	tr := newTree(t, steps.Options{FS: meddling{journal.OSFS{}, &do}})
+	tr.write("f", "\x00 before")
+	step := tr.step(func() { tr.write("f", "\x00 agent") })
+	tr.again()
+	do = func() { tr.write("f", "\x00 person") }
+	done := tr.undo(steps.UndoOptions{}, step)
+	if len(done.Conflicts) != 1 || tr.copied()["f"].Text != "\x00 person" || len(tr.copied()) != 1 {
+		t.Errorf("%+v, the tree has %v", done, tr.copied())
+	}
+}
