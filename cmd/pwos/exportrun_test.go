@@ -31,3 +31,6 @@ func RunFlags() (flags *pflag.FlagSet, help string) {
 
 // Presets returns the names of the presets.
 func Presets() []string { return hostNames(func(h *agentHost) bool { return h.preset != nil }) }
+
+// GitKeys matches the settings of git that agents have from their user.
+const GitKeys = gitKeys

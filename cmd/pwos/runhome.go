@@ -125,9 +125,10 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 }
 
 // gitKeys are the settings of git that an agent has from its user: who they are, and what decides how a repository looks. None of them
-// names a program, a file or an address.
-const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetags)|(pull|rebase|push|merge|rerere|advice|status|column|branch|tag|log)\.[a-z]+|` +
-	`color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
+// names a program, a file or an address, or signs, for which the agent has no key.
+const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetags)|push\.(default|autosetupremote|followtags)|` +
+	`merge\.(conflictstyle|ff|renames|stat|autostash)|branch\.(sort|autosetupmerge|autosetuprebase)|tag\.sort|log\.(date|decorate|abbrevcommit)|` +
+	`(pull|rebase|rerere|advice|status|column)\.[a-z]+|color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
 	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|versionsort\.suffix)$`
 
 // gitSettings returns a configuration of git with the user's gitKeys, and nothing else of theirs.
