@@ -1,10 +1,12 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -50,6 +52,38 @@ func (v *Variables) Seal(name, value string) (string, error) {
 	sum := hmac.New(sha256.New, v.nonce)
 	sum.Write([]byte(name + "\x00" + value))
 	return sealedVariable + v.held.key.sealWith(v.held.aeads[0], sum.Sum(nil)[:nonceSize], []byte(value), []byte(name)), nil
+}
+
+// longestVariable is the number of characters that a variable may have.
+const longestVariable = 8192
+
+// SealAll replaces the values of variables by what the journal has of them, also if it returns an error.
+func (v *Variables) SealAll(env map[string]string) (failed error) {
+	for name, value := range env {
+		sealed, err := "", error(nil)
+		switch {
+		case strings.ContainsRune(value, 0):
+			sealed = "\x00" // it is refused for that
+		case utf8.RuneCountInString(value) > longestVariable:
+			err = fault.WireInvalidInput.New("Invalid input: env has a variable %s of more than %d characters", name, longestVariable).At("env")
+		default:
+			sealed, err = v.Seal(name, value)
+		}
+		env[name], failed = sealed, cmp.Or(failed, err)
+	}
+	return failed
+}
+
+// OpenAll returns variables with their values opened.
+func (v *Variables) OpenAll(env map[string]string) (map[string]string, error) {
+	opened := make(map[string]string, len(env))
+	for name, value := range env {
+		var err error
+		if opened[name], err = v.Open(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return opened, nil
 }
 
 // Open opens a variable. A value that is not sealed is plain, or from an older journal, and is returned unchanged.

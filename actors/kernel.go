@@ -86,17 +86,16 @@ type condition struct {
 
 // outside is what calls have done outside the kernel.
 type outside struct {
-	blobs  kernel.Blobs
-	refers refer.Reader // reads what calls refer to
-	// sealVariable is Config.SealVariable.
-	sealVariable func(name, value string) (string, error)
-	providers    *provide.Calls
-	code         Code
-	runs         *runs // effects in flight
-	resumes      func(*idempotency.Intent) ([]byte, bool)
-	hosting      *sharedHost
-	ended        chan struct{}  // closed when every program has ended
-	tasks        sync.WaitGroup // goroutines of agents
+	blobs     kernel.Blobs
+	refers    refer.Reader                      // reads what calls refer to
+	seal      func(env map[string]string) error // Config.SealVariables
+	providers *provide.Calls
+	code      Code
+	runs      *runs // effects in flight
+	resumes   func(*idempotency.Intent) ([]byte, bool)
+	hosting   *sharedHost
+	ended     chan struct{}  // closed when every program has ended
+	tasks     sync.WaitGroup // goroutines of agents
 }
 
 // lifetime is when the kernel ends, and what must end before.

@@ -1,10 +1,7 @@
 package actors
 
 import (
-	"cmp"
 	"context"
-	"strings"
-	"unicode/utf8"
 
 	questions "github.com/promptware-os/pwos/kernel/audit"
 
@@ -81,30 +78,14 @@ func (k *Kernel) read(call *kernel.Call) {
 	}
 }
 
-// maxVariable is the number of characters that a variable may have.
-const maxVariable = 8192
-
 // sealVariables replaces the variables in the data of a Syscall.Spawn by what the journal has of them, whether the call succeeds
 // or fails. It reports whether there are any.
 func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) bool {
-	if k.sealVariable == nil || len(in.Env) == 0 {
+	if k.seal == nil || len(in.Env) == 0 {
 		return false
 	}
-	var failed error
-	for name, value := range in.Env {
-		sealed, err := "", error(nil)
-		switch {
-		case strings.ContainsRune(value, 0):
-			sealed = "\x00" // it is refused for that
-		case utf8.RuneCountInString(value) > maxVariable:
-			err = kernel.Invalid("env", "has a variable %s of more than %d characters", name, maxVariable)
-		default:
-			sealed, err = k.sealVariable(name, value)
-		}
-		in.Env[name], failed = sealed, cmp.Or(failed, err)
-	}
-	if failed != nil {
-		call.Err = fault.Of(failed)
+	if err := k.seal(in.Env); err != nil {
+		call.Err = fault.Of(err)
 	}
 	return true
 }

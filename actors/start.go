@@ -63,9 +63,9 @@ type Config struct {
 	// Binds returns what an approval of a tool's command binds of the files that the command names; nil: nothing, since no rule asks
 	// or the tool runs no command. It reads files. nil: no command is bound.
 	Binds refer.Binds
-	// SealVariable returns what the journal has of a variable of a program's environment, which Hosting.Confine opens. nil: the variable
-	// itself.
-	SealVariable func(name, value string) (string, error)
+	// SealVariables replaces the variables of a program's environment by what the journal has of them, which Hosting.Confine opens. nil:
+	// they stay.
+	SealVariables func(env map[string]string) error
 
 	Runners map[string]kernel.Runner // by the type of the syscall whose effect they carry out
 	// Begins has functions by type of syscall. Each is called with what to do, in the order of the intents, when these are
@@ -138,7 +138,7 @@ func New(cfg Config) *Kernel {
 	k.gate.Token, k.gate.Tick = rights.Authorize, kernel.NoFutureTick
 	k.gate.Budget = k.budget
 	k.refers = refer.Reader{Blobs: cfg.Blobs, Origin: k.originOf, JudgesBodies: cfg.JudgesBodies, Binds: cfg.Binds}
-	k.code, k.sealVariable = cfg.Code, cfg.SealVariable
+	k.code, k.seal = cfg.Code, cfg.SealVariables
 	k.runs = newRuns(k, cfg.Runners)
 	k.runs.begins, k.runs.ends = cfg.Begins, cfg.Ends
 	k.resumes = cfg.Resumes

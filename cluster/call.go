@@ -234,12 +234,9 @@ func (l *Link) open(wire *schema.Errand) error {
 		return nil
 	}
 	spawn := *wire.Spawn
-	spawn.Env = make(map[string]string, len(wire.Spawn.Env))
-	for name, value := range wire.Spawn.Env {
-		var err error
-		if spawn.Env[name], err = l.kernel.OpenVariable(name, value); err != nil {
-			return err
-		}
+	var err error
+	if spawn.Env, err = l.kernel.OpenVariables(spawn.Env); err != nil {
+		return err
 	}
 	wire.Spawn = &spawn
 	return nil

@@ -25,8 +25,8 @@ type Kernel interface {
 	Ask(ctx context.Context, from *Requester, typ string, data []byte) (answer []byte, seq uint64, err error)
 	// EndIntent journals the outcome of an intent that no call waits for.
 	EndIntent(intent uint64, data []byte, failed *fault.Fault)
-	// OpenVariable opens a variable of a program's environment that the record has sealed.
-	OpenVariable(name, value string) (string, error)
+	// OpenVariables opens the variables of a program's environment that the record has sealed.
+	OpenVariables(env map[string]string) (map[string]string, error)
 	// Note journals a command of the kernel itself. An entry made afterwards follows it.
 	Note(schema.Request)
 	// Tick returns the present tick.

@@ -94,7 +94,7 @@ func (r *recorder) Note(request schema.Request) {
 
 func (r *recorder) Tick() int64 { return 0 }
 
-func (r *recorder) OpenVariable(_, value string) (string, error) { return value, nil }
+func (r *recorder) OpenVariables(env map[string]string) (map[string]string, error) { return env, nil }
 
 func (r *recorder) has(list *[]string, want ...string) bool {
 	r.mu.Lock()

@@ -215,10 +215,10 @@ func (hostile) Taken(context.Context, *schema.TakenInput) (bool, error) { return
 func (hostile) Run(context.Context, *cluster.Requester, string, int64, *schema.Errand) ([]byte, error) {
 	return nil, fault.CapabilityDenied.New("no")
 }
-func (hostile) OpenVariable(string, string) (string, error) { return "", nil }
-func (hostile) EndIntent(uint64, []byte, *fault.Fault)      {}
-func (hostile) Note(schema.Request)                         {}
-func (hostile) Tick() int64                                 { return 0 }
+func (hostile) OpenVariables(map[string]string) (map[string]string, error) { return nil, nil }
+func (hostile) EndIntent(uint64, []byte, *fault.Fault)                     {}
+func (hostile) Note(schema.Request)                                        {}
+func (hostile) Tick() int64                                                { return 0 }
 
 // Answers of another kernel are shown as text, and the page still shows its own kernel.
 func TestHostileKernel(t *testing.T) {

@@ -114,14 +114,8 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) (err error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
 	defer cancel()
-	c.Env = maps.Clone(c.Env)
-	if c.Env == nil {
-		c.Env = make(map[string]string)
-	}
-	for name, value := range c.Env {
-		if c.Env[name], err = d.variables.Open(name, value); err != nil {
-			return err
-		}
+	if c.Env, err = d.variables.OpenAll(c.Env); err != nil {
+		return err
 	}
 	for name, key := range secrets {
 		secret, err := d.networks.Vault.Open(ctx, key)

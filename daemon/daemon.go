@@ -223,7 +223,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds, SealVariable: d.variables.Seal,
+		Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, JudgesBodies: d.policies.JudgesBodies, Binds: d.binds, SealVariables: d.variables.SealAll,
 		Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Code: d.runsCode(),
 		Poller: poller, Log: d.log, Blobs: d.blobs, Warnings: d.warnings, Instance: last.Instance, Epochs: last.Epochs,
 	})
@@ -254,7 +254,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.kernel.Rehost(left)
-	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), OpenVariable: d.variables.Open, Log: d.log.With("component", "jobs")}
+	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), OpenVariables: d.variables.OpenAll, Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
 	return nil
 }

@@ -31,14 +31,14 @@ type Kernel struct {
 	Processes *process.Processes
 	Tokens    kernel.Tokens
 	Variables interface {
-		Open(name, value string) (string, error)
+		OpenAll(env map[string]string) (map[string]string, error)
 	}
 	conns atomic.Uint64
 }
 
-// OpenVariable implements cluster.Kernel.
-func (k *Kernel) OpenVariable(name, value string) (string, error) {
-	return k.Variables.Open(name, value)
+// OpenVariables implements cluster.Kernel.
+func (k *Kernel) OpenVariables(env map[string]string) (map[string]string, error) {
+	return k.Variables.OpenAll(env)
 }
 
 // Accept implements cluster.Kernel.

@@ -40,9 +40,9 @@ type Runner struct {
 	Kernel    Kernel
 	Processes kernel.Processes
 	Registry  kernel.Registry
-	// OpenVariable opens a variable of a program's environment that the kernel has sealed in a payload. nil: none is.
-	OpenVariable func(name, value string) (string, error)
-	Log          *slog.Logger
+	// OpenVariables opens the variables of a program's environment that the kernel has sealed in a payload. nil: none are.
+	OpenVariables func(env map[string]string) (map[string]string, error)
+	Log           *slog.Logger
 
 	ending context.Context
 	end    context.CancelFunc
@@ -263,7 +263,7 @@ func (r *Runner) message(j *job.Job) (schema.Message, *fault.Fault) {
 	}
 	if row, ok := schema.Lookup(j.Name); ok {
 		m.Type, m.Kind = row.Type, row.Kind
-		if row == schema.SyscallSpawn.Row() && r.OpenVariable != nil {
+		if row == schema.SyscallSpawn.Row() && r.OpenVariables != nil {
 			var err error
 			if m.Data, err = r.opened(m.Data); err != nil {
 				return m, fault.Of(err)
@@ -285,11 +285,9 @@ func (r *Runner) opened(data schema.Value) (schema.Value, error) {
 		return nil, invalid
 	}
 	spawn := in.(*schema.SpawnInput)
-	for name, value := range spawn.Env {
-		var err error
-		if spawn.Env[name], err = r.OpenVariable(name, value); err != nil {
-			return nil, err
-		}
+	var err error
+	if spawn.Env, err = r.OpenVariables(spawn.Env); err != nil {
+		return nil, err
 	}
 	return schema.Marshal(spawn)
 }
