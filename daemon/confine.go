@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/effect/bind"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -22,6 +23,7 @@ import (
 
 // confine adds the kernel's directories, as the program sees them, and the configured sandbox to a program's command.
 func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
+	c.User = d.programs.User
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
 	}
@@ -36,21 +38,23 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)
 	for _, home := range given {
-		if err := d.programs.GiveHome(home.Target); err != nil {
+		if err := programs.GiveHome(home.Target, c.User); err != nil {
 			return err
 		}
 	}
-	c.Places = append(c.Places, given...)
 	for _, copied := range c.Copies {
 		if strings.HasPrefix(copied, filepath.Join(real(d.config.StateDir), "git")+"/") { // the client's, of this user
-			if err := d.programs.GiveHome(filepath.Dir(copied)); err != nil {
+			if err := programs.GiveHome(filepath.Dir(copied), c.User); err != nil {
 				return err
 			}
 		}
 	}
-	if err := d.programs.Give(c.Places); err != nil {
-		return err
+	for _, at := range c.Places { // made by the kernel
+		if err := c.User.Own(at.Target); err != nil {
+			return err
+		}
 	}
+	c.Places = append(c.Places, given...)
 	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
 		if err := d.connect(c, p.Upstream, p.Publish); err != nil {
 			return err
@@ -77,7 +81,7 @@ func (d *Daemon) share(c *host.Command, target string) error {
 		return nil
 	}
 	user, group := -1, -1
-	if u := d.programs.User; u != nil {
+	if u := c.User; u != nil {
 		user, group = u.UID, u.GID
 	}
 	c.Share = &host.Share{Target: target, Bytes: d.config.Blobs.Share, Adopt: func(root *os.Root) error { return d.blobs.Adopt(c.PID, root, user, group) }}

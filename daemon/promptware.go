@@ -59,11 +59,11 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 	if cfg.Tools.Programs {
 		run = func() (*tool.Programs, error) {
 			host, err := programs.Host() // opened for the first program
-			return &tool.Programs{Host: host, Scratch: scratch, Private: hidden}, err
+			return &tool.Programs{Host: host, User: programs.User, Scratch: scratch, Private: hidden}, err
 		}
 	}
 	p.code = &code.Workers{
-		Host: programs.Host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
+		Host: programs.Host, User: programs.User, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
 		Limits: code.Limits{Time: time.Duration(cfg.Code.Time), MemoryBytes: cfg.Code.MemoryBytes, OutputBytes: cfg.Code.OutputBytes},
 	}
 	p.tools = tool.NewRunner(tool.Caller{

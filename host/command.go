@@ -120,6 +120,8 @@ type Command struct {
 	// Stderr is the path of a FIFO that gets what the program writes to standard error, besides the log; "" means none. The program
 	// waits for its reader.
 	Stderr string
+	// User is the user that the program runs as; nil: that of this process. It needs user 0.
+	User *User
 	// Umask is the program's umask; nil means the daemon's.
 	Umask   *int64
 	Limits  Limits

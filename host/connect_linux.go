@@ -24,7 +24,7 @@ const claimPrefix = "@pwos-program-"
 
 // carryOut answers the program's calls of connect until none of its processes is left.
 func (p *Process) carryOut(c *confine.Calls) {
-	c.Kernel, c.User = p.kernelSocket, p.host.programUser()
+	c.Kernel, c.User = p.kernelSocket, p.command.user()
 	if p.plan.Net == confine.NetOpen || !p.plan.Network {
 		c.Owns = remember(p.hasOpen)
 	}

@@ -2,6 +2,8 @@ package host
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,19 @@ import (
 type User struct {
 	UID, GID int
 	Groups   []int // in addition to GID
+}
+
+// Own gives files and directories that this process has made to the user. It does nothing if u is nil.
+func (u *User) Own(paths ...string) error {
+	if u == nil {
+		return nil
+	}
+	for _, path := range paths {
+		if err := os.Lchown(path, u.UID, u.GID); err != nil {
+			return fmt.Errorf("give files to user %d: %w", u.UID, errors.Unwrap(err)) // a client must not see the path
+		}
+	}
+	return nil
 }
 
 // Range of the numbers that distributions assign to people.

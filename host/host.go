@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/promptware-os/pwos/host/confine"
 )
 
 // Options are the settings of a host.
@@ -20,16 +19,12 @@ type Options struct {
 	Instance string
 	// Means are the machine's means to confine programs; nil: those that Probe finds.
 	Means *Means
-	// User is the user that programs run as; nil: that of this process. It needs user 0.
-	User *User
 }
 
 // Host starts programs and tracks them. Its methods may be called from any goroutine.
 type Host struct {
 	own      mark // the part that its agents' marks have in common
 	means    Means
-	homes    confine.Homes
-	user     *User
 	rootOnly rootOnly
 	forks    *forks
 	search   *census
@@ -71,7 +66,7 @@ func New(o Options) (*Host, error) {
 		o.Means = &found
 	}
 	h := &Host{
-		own: own, means: *o.Means, user: o.User, homes: homes(o.User), forks: newForks(), search: &census{}, closing: make(chan struct{}),
+		own: own, means: *o.Means, forks: newForks(), search: &census{}, closing: make(chan struct{}),
 		agents: map[mark]*Process{}, claims: map[string]*Process{}, outlets: map[string]chan struct{}{},
 	}
 	w, err := h.startGuard()
@@ -123,6 +118,11 @@ func (h *Host) Processes() []*Process {
 	return list
 }
 
+// RunsAs reports whether a program runs as another user, with that number, than this process.
+func (h *Host) RunsAs(uid int) bool {
+	return slices.ContainsFunc(h.Processes(), func(p *Process) bool { return p.command.User != nil && p.command.User.UID == uid })
+}
+
 // enter assigns a mark to a process. leave must follow.
 func (h *Host) enter(p *Process) error {
 	h.mu.Lock()
@@ -130,7 +130,7 @@ func (h *Host) enter(p *Process) error {
 	if h.closed {
 		return ErrClosed
 	}
-	if err := p.command.shareTmp(h.user); err != nil {
+	if err := p.command.shareTmp(); err != nil {
 		return err
 	}
 	for {

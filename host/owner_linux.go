@@ -18,8 +18,8 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return nil, fmt.Errorf("process %d: %w", osPID, ErrGone)
-	case errors.Is(err, unix.EPERM) && h.user != nil:
-		// Programs run as another user, so this may be one of them.
+	case errors.Is(err, unix.EPERM) && os.Geteuid() == 0:
+		// Programs may run as another user, so this may be one of them.
 		return nil, fmt.Errorf("process %d is another user's, and cannot be looked at: %w", osPID, ErrTampered)
 	case errors.Is(err, unix.EPERM):
 		return nil, nil // of another user; an agent cannot become that user

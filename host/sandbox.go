@@ -32,13 +32,13 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	}
 	r := confine.Request{
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
-		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: h.homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
+		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: homes(c.User), AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
 	}
-	r.Sockets, r.User, r.Home = c.Sockets.Target, h.programUser(), c.home()
+	r.Sockets, r.User, r.Home = c.Sockets.Target, c.user(), c.home()
 	if c.Share != nil {
 		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}
 	}
-	if h.programUser() == 0 {
+	if c.user() == 0 {
 		r.RootOnly = h.rootOnly.paths()
 	}
 	if c.ShowProgram {
@@ -54,10 +54,10 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	return plan, has.Level(), nil
 }
 
-// programUser returns the user that programs run as.
-func (h *Host) programUser() int {
-	if h.user != nil {
-		return h.user.UID
+// user returns the number of the user that the program runs as.
+func (c Command) user() int {
+	if c.User != nil {
+		return c.User.UID
 	}
 	return os.Geteuid()
 }

@@ -84,7 +84,7 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	if p.program, err = p.command.find(p.command.environ(nil)); err != nil {
 		return nil, p.failed("find", err)
 	}
-	if err = p.command.renewTmp(h.user); err != nil {
+	if err = p.command.renewTmp(); err != nil {
 		return nil, p.failed("temporary files", err)
 	}
 	if p.plan, p.level, err = p.command.confine(h, has, p.program); err != nil { // it may resolve links in what is there now
@@ -133,8 +133,8 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	if p.command.Umask != nil {
 		o.umask = int(*p.command.Umask)
 	}
-	if h.user != nil {
-		o.uid, o.gid, o.groups = h.user.UID, h.user.GID, h.user.Groups
+	if u := p.command.User; u != nil {
+		o.uid, o.gid, o.groups = u.UID, u.GID, u.Groups
 	}
 	defer func() {
 		if err != nil {

@@ -13,7 +13,7 @@ func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
 
 // renewTmp makes an empty directory of the program's own. The system makes mount points in it, so it must have nothing of an
 // earlier program, such as a link to another place.
-func (c Command) renewTmp(user *User) error {
+func (c Command) renewTmp() error {
 	if c.Tmp == "" {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (c Command) renewTmp(user *User) error {
 	if err != nil {
 		return withoutPath(err)
 	}
-	return giveTmp(c.Tmp, user)
+	return c.User.Own(c.Tmp)
 }
 
 // removeTmp removes the program's own directory. Its processes must have ended.
@@ -40,24 +40,14 @@ func (c Command) removeTmp() error {
 
 // shareTmp makes the directory in the working directory, which other programs there may have made before. It is only
 // created, and never written to, so a link of the agent does no harm.
-func (c Command) shareTmp(user *User) error {
+func (c Command) shareTmp() error {
 	if c.Tmp != "" {
 		return nil
 	}
 	if err := os.Mkdir(c.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make directory for temporary files: %w", err)
 	}
-	return giveTmp(c.tmp(), user)
-}
-
-func giveTmp(dir string, user *User) error {
-	if user == nil {
-		return nil
-	}
-	if err := os.Lchown(dir, user.UID, user.GID); err != nil {
-		return fmt.Errorf("give directory for temporary files to user %d: %w", user.UID, err)
-	}
-	return nil
+	return c.User.Own(c.tmp())
 }
 
 // withoutPath returns an error without the path in it, which no client may see.

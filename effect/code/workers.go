@@ -22,8 +22,9 @@ const nobody = -1
 // concurrent use; the caller bounds the number of calls, and so of workers.
 type Workers struct {
 	Host    func() (*host.Host, error)
-	Scratch string   // directory of the workers, absolute, created if missing; each worker gets one below it
-	Private []string // the kernel's own, hidden
+	User    *host.User // that they run as; see host.Command
+	Scratch string     // directory of the workers, absolute, created if missing; each worker gets one below it
+	Private []string   // the kernel's own, hidden
 	Limits  Limits
 	Log     *slog.Logger
 
@@ -139,12 +140,15 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 		return nil, w.cannotStart(err)
 	}
 	dir, err := os.MkdirTemp(w.Scratch, "code-")
+	if err == nil {
+		err = w.User.Own(dir)
+	}
 	if err != nil {
 		return nil, w.cannotStart(err)
 	}
 	l := w.Limits.normal()
 	c := host.Command{
-		Argv: []string{program, workerArg, l.word()}, Env: map[string]string{"GOMAXPROCS": "1"}, Dir: dir,
+		Argv: []string{program, workerArg, l.word()}, User: w.User, Env: map[string]string{"GOMAXPROCS": "1"}, Dir: dir,
 		Sandbox: host.SandboxStrict, Net: host.NetNone, Private: w.Private, Places: []host.Place{{Target: dir, Write: true}, {Target: program}},
 		PID: nobody, AgentID: "code", Limits: host.Limits{MemoryBytes: l.MemoryBytes + 2*l.OutputBytes + aside, OpenFiles: 32, Processes: 4},
 	}

@@ -20,7 +20,8 @@ import (
 // Programs runs executable files.
 type Programs struct {
 	Host    *host.Host
-	Scratch string // absolute path of a directory of the kernel; each call has a directory in it
+	User    *host.User // that programs run as; see host.Command
+	Scratch string     // absolute path of a directory of the kernel; each call has a directory in it
 	Sandbox host.Mode
 	Net     host.Net // "": host.NetNone
 	Private []string // paths of the kernel that are hidden from programs
@@ -44,13 +45,13 @@ func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 		}
 	}()
 	work, program, log := filepath.Join(dir, "work"), filepath.Join(dir, "program"), filepath.Join(dir, "log")
-	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(program, j.tool.bits, 0o500)); err != nil {
+	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(program, j.tool.bits, 0o500), p.User.Own(work, program)); err != nil {
 		return output{}, cannotStart("it cannot be copied")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.Time, overdue(j.limits.Time))
 	defer cancel()
 	process, err := p.start(ctx, host.Command{
-		Argv: append([]string{program}, j.args[1:]...), Dir: work, Sandbox: p.Sandbox, Net: cmp.Or(p.Net, host.NetNone), Private: p.Private,
+		Argv: append([]string{program}, j.args[1:]...), User: p.User, Dir: work, Sandbox: p.Sandbox, Net: cmp.Or(p.Net, host.NetNone), Private: p.Private,
 		Places: []host.Place{{Target: work, Write: true}, {Target: program}}, PID: j.pid, AgentID: j.agent,
 		Limits: host.Limits{
 			CPUSeconds: seconds(j.limits.Time), WallSeconds: seconds(j.limits.Time) + 1, MemoryBytes: j.limits.MemoryBytes,

@@ -27,7 +27,7 @@ import (
 type Programs struct {
 	Instance string     // see host.Options
 	Means    host.Means // to confine them; see Look
-	User     *host.User // the user they run as; nil: the user of this process; see Look
+	User     *host.User // the user that agents run as; nil: the user of this process; see Look
 	Line     int        // limit of a line of a channel, in bytes
 	Log      *slog.Logger
 
@@ -48,7 +48,7 @@ func (p *Programs) Host() (*host.Host, error) {
 	if p.closed {
 		return nil, host.ErrClosed
 	}
-	h, err := host.New(host.Options{Instance: p.Instance, Means: &p.Means, User: p.User})
+	h, err := host.New(host.Options{Instance: p.Instance, Means: &p.Means})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,8 @@ func (p *Programs) Close() {
 func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
 	// Programs that run as another user are admitted as agents; other processes of that user are not.
-	foreign := errors.Is(err, fault.AuthPeer) && p.User != nil && peer.UID == p.User.UID
+	h := p.opened.Load()
+	foreign := errors.Is(err, fault.AuthPeer) && h != nil && h.RunsAs(peer.UID)
 	if err != nil && !foreign {
 		return peer, err
 	}
@@ -89,7 +90,7 @@ func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
 	var owner *host.Process
-	if h := p.opened.Load(); h != nil {
+	if h != nil {
 		owner, err = h.Peer(raw)
 	} else {
 		err = host.Unhosted(raw)
@@ -191,10 +192,9 @@ func lookUp(name string) (*host.User, error) {
 	return found, nil
 }
 
-// GiveHome gives the files that this process's user has created in a home directory to the programs' user, if there is one.
+// GiveHome gives the files that this process's user has created in a home directory to the user of a program, if it is another.
 // A file with a second hard link keeps its owner, since the other name may be in another user's directory.
-func (p *Programs) GiveHome(dir string) (err error) {
-	u := p.User
+func GiveHome(dir string, u *host.User) (err error) {
 	if u == nil {
 		return nil
 	}
@@ -219,19 +219,6 @@ func (p *Programs) GiveHome(dir string) (err error) {
 		}
 		return nil
 	})
-}
-
-// Give gives directories that the kernel has created for a program to the programs' user, if there is one.
-func (p *Programs) Give(places []host.Place) error {
-	if p.User == nil {
-		return nil
-	}
-	for _, at := range places {
-		if err := os.Lchown(at.Target, p.User.UID, p.User.GID); err != nil {
-			return fmt.Errorf("give directory to user %d: %w", p.User.UID, errors.Unwrap(err))
-		}
-	}
-	return nil
 }
 
 // Watch calls then when no process of a program is left. Close waits for that.

@@ -2,6 +2,7 @@ package scripts_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -113,6 +114,8 @@ func condition(name string) (bool, error) {
 	switch name {
 	case "confines":
 		return confines(), nil
+	case "root":
+		return os.Geteuid() == 0, nil
 	case "python":
 		_, err := python()
 		return err == nil, nil
@@ -121,8 +124,10 @@ func condition(name string) (bool, error) {
 	case "node":
 		_, err := node()
 		return err == nil, nil
+	case "linux", "darwin":
+		return name == runtime.GOOS, nil
 	}
-	return name == runtime.GOOS, nil
+	return false, fmt.Errorf("unknown condition %s", name)
 }
 
 // reflinks reports whether the file system of the scripts' directories supports shared blocks.
