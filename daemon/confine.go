@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -37,6 +38,9 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	c.Private = private(d.config)
 	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)
+	if err := d.renewHome(c, given); err != nil {
+		return err
+	}
 	for _, home := range given {
 		if err := programs.GiveHome(home.Target, c.User); err != nil {
 			return err
@@ -106,6 +110,18 @@ func homes(state string, write []string) (places []host.Place) {
 		}
 	}
 	return places
+}
+
+// renewHome renews the home of an agent that the operator has started, if it may write there: what it has left for its next start is
+// removed. A child in the home of its parent begins with what the parent has.
+func (d *Daemon) renewHome(c *host.Command, given []host.Place) error {
+	home := c.Env["HOME"]
+	process := d.state.Processes.Processes().Process(c.PID)
+	writes := c.Sandbox == host.SandboxOff || slices.ContainsFunc(given, func(at host.Place) bool { return at.Target == home })
+	if process == nil || process.ParentPID != 0 || !writes {
+		return nil
+	}
+	return agenthome.Store(filepath.Join(real(d.config.StateDir), "homes")).Renew(home, c.Env["PATH"])
 }
 
 // secretTime bounds the time to open a program's secrets.

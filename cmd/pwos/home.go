@@ -26,7 +26,7 @@ func newHome(a *app) *cobra.Command {
 		Long: `An agent of "pwos run" has a permanent home of its name: what its programs keep in HOME, such
 as caches, histories and logins. Agents of another name do not see it. What programs read by
 themselves at a start (start files of shells, configurations of git, editors and hosts) is
-renewed for each agent, with the user's name of git and with what was imported.`,
+renewed before each start, with the user's name of git and with what was imported.`,
 		Example: `  pwos home ls
   pwos home import claude .vimrc .claude/settings.json
   pwos home rm claude`,

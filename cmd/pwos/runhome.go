@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/promptware-os/pwos/cmd/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -97,7 +97,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 		want[name] = text
 	}
 	program := &j.input.Program
-	if err := home.Renew(want, program.Env["PATH"]); err != nil {
+	if err := home.Prepare(want); err != nil {
 		return "", err
 	}
 	if program.Env == nil {

@@ -1,5 +1,6 @@
 // Package agenthome keeps the private home directory that each agent name has. The programs that work in a home may have put
-// anything there, so that nothing is followed out of it, and what programs read by themselves at a start is written again at each start.
+// anything there, so that nothing is followed out of it. Whoever starts an agent says what its home begins with (Prepare), and the
+// kernel writes that again before each start, also one of its own (Renew).
 package agenthome
 
 import (
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -21,11 +21,15 @@ import (
 // Store is the directory of all homes.
 type Store string
 
-// seeds is the directory with what is put into homes at each start. No name of an agent is encoded like that.
-const seeds = "%seeds"
+// Directories of the store that are no homes. No name of an agent is encoded like that.
+const (
+	seeds    = "%seeds"    // what was imported, for each start
+	renewals = "%renewals" // what else each start begins with: an archive for each home
+	cache    = "%cache"    // caches that agents share
+)
 
-// cache is the directory that agents share for caches, with a name that no agent has either.
-const cache = "%cache"
+// isHome reports whether a directory of the store is a home by its name.
+func isHome(code string) bool { return !strings.HasPrefix(code, "%") || strings.HasPrefix(code, "%2") }
 
 // Cache returns the directory for caches, which it makes if there is none.
 func (s Store) Cache() (string, error) {
@@ -43,8 +47,8 @@ func (s Store) Cache() (string, error) {
 	return at, nil
 }
 
-// longest is the longest name of a file, in bytes.
-const longest = 255
+// longest is the longest name of a home's directory, in bytes. Beside it, a file while it is written has a longer one, of at most 255.
+const longest = 200
 
 // encoded returns the name of a home's directory, which is different for each name of an agent and has no slash.
 func encoded(name string) string {
@@ -71,7 +75,7 @@ func (s Store) List() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.Name() == seeds || entry.Name() == cache || !entry.IsDir() {
+		if !isHome(entry.Name()) || !entry.IsDir() {
 			continue
 		}
 		name, err := url.PathUnescape(entry.Name())
@@ -95,21 +99,21 @@ func (s Store) Remove(name string) (err error) {
 	code := encoded(name)
 	if _, err := root.Lstat(code); err != nil {
 		code = name // as List shows one that was too long
-		if strings.ContainsAny(name, "/") || strings.HasPrefix(name, ".") || name == seeds {
+		if strings.ContainsAny(name, "/") || strings.HasPrefix(name, ".") || !isHome(name) {
 			return err
 		}
 		if _, err := root.Lstat(code); err != nil {
 			return err
 		}
 	}
-	return errors.Join(remove(root, code), remove(root, path.Join(seeds, code)))
+	return errors.Join(remove(root, code), remove(root, path.Join(seeds, code)), remove(root, path.Join(renewals, code)))
 }
 
 // Home is an open home.
 type Home struct {
-	Path string // without symbolic links
-	root *os.Root
-	seed string
+	Path  string // without symbolic links
+	root  *os.Root
+	store Store // "": it is a directory of the user's
 }
 
 // Open opens the home of an agent's name, which it makes if there is none.
@@ -132,7 +136,7 @@ func (s Store) Open(name string) (*Home, error) {
 	}
 	h, err := At(at)
 	if err == nil {
-		h.seed = filepath.Join(dir, seeds, encoded(name))
+		h.store = Store(dir)
 	}
 	return h, err
 }
@@ -153,54 +157,14 @@ func At(dir string) (*Home, error) {
 // Close closes the home.
 func (h *Home) Close() error { return h.root.Close() }
 
-// Renew renews what programs read by themselves at a start: it removes that, and what is in the directories of PATH in the
-// home, and writes what was imported, and else these files. A home that the user has named only gets the files that are missing.
-func (h *Home) Renew(files map[string]string, searchPath string) error {
-	if h.seed == "" {
-		for name, text := range files {
-			if _, err := h.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-				if err := h.write(name, []byte(text)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	want := make(map[string][]byte)
-	for name, text := range files {
-		want[name] = []byte(text)
-	}
-	imported, err := h.imported()
-	if err != nil {
-		return err
-	}
-	maps.Copy(want, imported)
-	names, err := h.readAtStart(searchPath)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if _, keep := want[name]; keep {
-			continue
-		}
-		if err := h.parents(name, false); err != nil {
-			return err
-		}
-		if err := remove(h.root, name); err != nil {
-			return fmt.Errorf("renew %s: %w", name, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if err := h.write(name, want[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+// beside returns where the store keeps something of the home, outside of it.
+func (h *Home) beside(dir string) string {
+	return filepath.Join(string(h.store), dir, filepath.Base(h.Path))
 }
 
 // imported returns the files that Import has kept for each start.
 func (h *Home) imported() (map[string][]byte, error) {
-	root, err := os.OpenRoot(h.seed)
+	root, err := os.OpenRoot(h.beside(seeds))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -236,13 +200,13 @@ func (h *Home) Import(from, name string) error {
 	if len(text) > maxImport {
 		return fmt.Errorf("import: %s has more than %d bytes", from, maxImport)
 	}
-	if h.seed == "" || !isReadAtStart(name) {
+	if h.store == "" || !isReadAtStart(name) {
 		return h.write(name, text)
 	}
-	if err := os.MkdirAll(h.seed, 0o700); err != nil {
+	if err := os.MkdirAll(h.beside(seeds), 0o700); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	kept, err := At(h.seed)
+	kept, err := At(h.beside(seeds))
 	if err != nil {
 		return err
 	}

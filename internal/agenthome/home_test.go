@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/promptware-os/pwos/cmd/pwos/internal/agenthome"
+	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -19,17 +19,20 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	store := agenthome.Store(filepath.Join(t.TempDir(), "homes"))
 	long := strings.Repeat("é", 200)
-	names := []string{"claude", "planner/writer", "planner%2Fwriter", "..", ".", ".hidden", "%2E.", "%seeds", "%", long, long + "x"}
+	names := []string{"claude", "planner/writer", "planner%2Fwriter", "..", ".", ".hidden", "%2E.", "%seeds", "%renewals", "%cache", "%", long, long + "x"}
 	paths := make(map[string]string)
 	for _, name := range names {
 		home, err := store.Open(name)
 		testkit.Must(t, err)
+		testkit.Must(t, home.Prepare(nil))
 		testkit.Must(t, home.Close())
 		if other, taken := paths[home.Path]; taken || filepath.Dir(home.Path) != string(store) || home.Path != store.Path(name) {
 			t.Errorf("%q is %s, as is %q", name, home.Path, other)
 		}
 		paths[home.Path] = name
 	}
+	_, err := store.Cache()
+	testkit.Must(t, err)
 	listed, err := store.List()
 	testkit.Must(t, err)
 	if len(listed) != len(names) {
@@ -46,7 +49,7 @@ func TestNames(t *testing.T) {
 	if left, err := store.List(); err != nil || len(left) > 0 {
 		t.Errorf("left %q, %v", left, err)
 	}
-	for _, name := range []string{"none", "..", "a/b", "%seeds"} {
+	for _, name := range []string{"none", "..", "a/b", "%seeds", "%renewals", "%cache"} {
 		if err := store.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("remove %q: %v", name, err)
 		}
@@ -92,12 +95,14 @@ func TestRenew(t *testing.T) {
 				testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, file)), 0o700))
 				testkit.Must(t, os.WriteFile(filepath.Join(outside, file), []byte("kept"), 0o600))
 			}
-			home, err := agenthome.Store(filepath.Join(dir, "homes")).Open("a")
+			store := agenthome.Store(filepath.Join(dir, "homes"))
+			home, err := store.Open("a")
 			testkit.Must(t, err)
 			defer home.Close()
 			testkit.Must(t, os.WriteFile(filepath.Join(home.Path, "cache"), []byte("mine"), 0o600))
 			testkit.Must(t, leave(t, home.Path, outside))
-			testkit.Must(t, home.Renew(map[string]string{".gitconfig": git, ".host/settings": "{}"}, "/usr/bin:"+filepath.Join(home.Path, "tools")))
+			testkit.Must(t, home.Prepare(map[string]string{".gitconfig": git, ".host/settings": "{}"}))
+			testkit.Must(t, store.Renew(home.Path, "/usr/bin:"+filepath.Join(home.Path, "tools")))
 			for file, want := range map[string]string{"homes/a/.gitconfig": git, "homes/a/.host/settings": "{}", "homes/a/cache": "mine", "outside/file": "kept", "outside/git/config": "kept", "outside/settings": "kept"} {
 				if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != want {
 					t.Errorf("%s is %q, %v", file, text, err)
@@ -112,16 +117,45 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestNotRenewed: what is no home of the store, and one that no start was prepared for, stays as it is.
+func TestNotRenewed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store := agenthome.Store(filepath.Join(dir, "homes"))
+	cache, err := store.Cache()
+	testkit.Must(t, err)
+	home, err := store.Open("a")
+	testkit.Must(t, err)
+	defer home.Close()
+	below := filepath.Join(home.Path, "below")
+	for _, at := range []string{home.Path, below, cache, dir} {
+		testkit.Must(t, os.MkdirAll(filepath.Join(at, "bin"), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(at, ".bashrc"), nil, 0o600))
+		testkit.Must(t, store.Renew(at, filepath.Join(at, "bin")))
+		testkit.Must(t, home.Prepare(nil)) // after the home itself
+	}
+	for _, at := range []string{home.Path, below, cache, dir} {
+		for _, name := range []string{".bashrc", "bin"} {
+			if _, err := os.Stat(filepath.Join(at, name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	testkit.Must(t, store.Renew(filepath.Join(string(store), "none"), ""))
+}
+
 // TestMounted: a file that an agent with the same home may have mounted is not replaced by another.
 func TestMounted(t *testing.T) {
 	t.Parallel()
-	home, err := agenthome.Store(t.TempDir()).Open("a")
+	store := agenthome.Store(t.TempDir())
+	home, err := store.Open("a")
 	testkit.Must(t, err)
 	defer home.Close()
 	at := filepath.Join(home.Path, ".gitconfig")
 	var before os.FileInfo
 	for _, text := range []string{"one", "one", "two"} {
-		testkit.Must(t, home.Renew(map[string]string{".gitconfig": text}, ""))
+		testkit.Must(t, home.Prepare(map[string]string{".gitconfig": text}))
+		testkit.Must(t, store.Renew(home.Path, ""))
 		info, err := os.Stat(at)
 		testkit.Must(t, err)
 		if before != nil && !os.SameFile(before, info) {
@@ -138,16 +172,18 @@ func TestMounted(t *testing.T) {
 func TestImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	home, err := agenthome.Store(filepath.Join(dir, "homes")).Open("a")
+	store := agenthome.Store(filepath.Join(dir, "homes"))
+	home, err := store.Open("a")
 	testkit.Must(t, err)
 	defer home.Close()
+	testkit.Must(t, home.Prepare(nil))
 	from := filepath.Join(dir, "from")
 	testkit.Must(t, os.WriteFile(from, []byte("mine"), 0o600))
 	for _, name := range []string{".vimrc", ".config/fish/config.fish", "notes/x"} {
 		testkit.Must(t, home.Import(from, name))
 	}
 	for range 2 {
-		testkit.Must(t, home.Renew(nil, ""))
+		testkit.Must(t, store.Renew(home.Path, ""))
 		for _, name := range []string{".vimrc", ".config/fish/config.fish", "notes/x"} {
 			at := filepath.Join(home.Path, name)
 			want := "mine"
@@ -172,7 +208,7 @@ func TestUsersHome(t *testing.T) {
 	home, err := agenthome.At(dir)
 	testkit.Must(t, err)
 	defer home.Close()
-	testkit.Must(t, home.Renew(map[string]string{".bashrc": "x", ".host/settings": "{}"}, ""))
+	testkit.Must(t, home.Prepare(map[string]string{".bashrc": "x", ".host/settings": "{}"}))
 	for name, want := range map[string]string{".bashrc": "mine", ".host/settings": "{}"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
 			t.Errorf("%s is %q, %v", name, text, err)

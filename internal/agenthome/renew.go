@@ -1,0 +1,118 @@
+package agenthome
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/promptware-os/pwos/internal/replace"
+)
+
+// Prepare sets the files that each start begins with, besides those that were imported. A home that the user has named gets now
+// those that it lacks.
+func (h *Home) Prepare(files map[string]string) error {
+	if h.store == "" {
+		for name, text := range files {
+			if _, err := h.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+				if err := h.write(name, []byte(text)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	var archive bytes.Buffer // one file, which a start finds old or new
+	w := tar.NewWriter(&archive)
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(files[name]))}))
+		_, writeErr := w.Write([]byte(files[name]))
+		err = errors.Join(err, writeErr)
+	}
+	err = errors.Join(err, w.Close())
+	at := h.beside(renewals)
+	if old, readErr := os.ReadFile(at); err == nil && readErr == nil && bytes.Equal(old, archive.Bytes()) {
+		return nil
+	}
+	if err = errors.Join(err, os.MkdirAll(filepath.Dir(at), 0o700)); err == nil {
+		err = replace.File(at, archive.Bytes(), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare home: %w", err)
+	}
+	return nil
+}
+
+// Renew renews the home at a path, before the start of a program with a search path: it removes what programs read by themselves
+// at a start, and what is in the directories of the search path in the home, and writes what was prepared and imported. A path that is
+// no home of the store, or one that no start was prepared for, stays as it is.
+func (s Store) Renew(at, searchPath string) (err error) {
+	if filepath.Dir(at) != string(s) || !isHome(filepath.Base(at)) {
+		return nil
+	}
+	if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+		return nil // the start fails without it
+	}
+	root, err := os.OpenRoot(at)
+	if err != nil {
+		return fmt.Errorf("renew home: %w", errors.Unwrap(err)) // the client must not see the path
+	}
+	h := &Home{Path: at, root: root, store: s}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	want, err := h.prepared()
+	if want == nil || err != nil {
+		return err
+	}
+	imported, err := h.imported()
+	if err != nil {
+		return err
+	}
+	maps.Copy(want, imported)
+	names, err := h.readAtStart(searchPath)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, keep := want[name]; keep {
+			continue
+		}
+		if err := h.parents(name, false); err != nil {
+			return err
+		}
+		if err := remove(h.root, name); err != nil {
+			return fmt.Errorf("renew %s: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if err := h.write(name, want[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepared returns the files that Prepare has set; nil if it never did.
+func (h *Home) prepared() (map[string][]byte, error) {
+	archive, err := os.ReadFile(h.beside(renewals))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	files := make(map[string][]byte)
+	for r := tar.NewReader(bytes.NewReader(archive)); err == nil; {
+		var header *tar.Header
+		if header, err = r.Next(); err == nil {
+			files[header.Name], err = io.ReadAll(r)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read what a home begins with: %w", err)
+	}
+	return files, nil
+}
