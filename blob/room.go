@@ -18,15 +18,15 @@ const (
 
 // hasRoom reports whether a process may write bytes to the file system of dir. If that is not known, the quota decides.
 func hasRoom(dir string, bytes int64) bool {
-	free, size, err := room(dir)
+	free, size, err := Room(dir)
 	return err != nil || free-bytes >= least(size)
 }
 
 // least returns what processes leave free of a file system of that size.
 func least(size int64) int64 { return min(leastRoom, size/reserved) }
 
-// room returns the free and the total bytes of the file system of dir.
-func room(dir string) (free, size int64, err error) {
+// Room returns the free and the total bytes of the file system of dir.
+func Room(dir string) (free, size int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, 0, err
@@ -43,7 +43,7 @@ func (s *Store) Trouble() string {
 	if percent := max(used.Bytes*100/s.limits.DirBytes, int64(used.Files)*100/int64(s.limits.DirFiles)); percent >= nearlyFull {
 		return fmt.Sprintf("the blob directory is %d%% full: unused blobs are removed after blobs.ttl (%v), more fit with blobs.dir_bytes and blobs.dir_files", percent, s.limits.TTL)
 	}
-	free, size, err := room(s.dir)
+	free, size, err := Room(s.dir)
 	if err == nil && free < 2*least(size) {
 		return fmt.Sprintf("the file system of the runtime directory is nearly full, %d MiB are free: remove files there", free>>20)
 	}

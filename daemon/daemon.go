@@ -281,6 +281,9 @@ func (d *Daemon) warnings() (all []string) {
 	if warning := d.blobs.Trouble(); warning != "" {
 		all = append(all, warning)
 	}
+	if warning := d.diskTrouble(); warning != "" {
+		all = append(all, warning)
+	}
 	all = append(all, d.cluster.Warnings()...)
 	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

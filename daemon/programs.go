@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
@@ -66,6 +68,21 @@ func (d *Daemon) sweep(known func(pid int64) bool) {
 	if err := host.RemoveAll(filepath.Join(d.agentsDir(), actors.TmpName)); err != nil {
 		d.log.Warn("temporary files of an earlier kernel's programs could not be removed", "error", err)
 	}
+}
+
+// The operator is warned if less is free of the disk of the state directory, on a small one than a part of it.
+const (
+	leastRoom = 512 << 20
+	leastPart = 10
+)
+
+// diskTrouble returns a warning if agents, or others, have nearly filled the disk of the state directory; "" if not.
+func (d *Daemon) diskTrouble() string {
+	free, size, err := blob.Room(d.config.StateDir)
+	if err != nil || free >= min(leastRoom, size/leastPart) {
+		return ""
+	}
+	return fmt.Sprintf(`the disk of the state directory is nearly full, %d MiB are free: "pwos home ls" shows what agents have there; the end of one removes its temporary files`, free>>20)
 }
 
 // trusted returns the files that determine which keys are the operator's, and the kernel's configuration.

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -35,7 +37,8 @@ renewed before each start, with the user's name of git and with what was importe
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "ls", Short: "list the homes of agents", Example: "  pwos home ls", Args: cli.Arguments(cobra.NoArgs),
-		Long: `ls lists the names that have a home, and where that is.`,
+		Long: `ls lists the names that have a home, where that is, and how much of the disk it takes; and the
+caches that agents share (--cache), and the temporary files of those that run.`,
 		RunE: func(*cobra.Command, []string) error { return a.listHomes() },
 	}, &cobra.Command{
 		Use: "rm NAME...", Short: "remove homes of agents", Example: "  pwos home rm claude", Args: cli.Arguments(cobra.MinimumNArgs(1)),
@@ -61,6 +64,7 @@ that is renewed at each start is kept, and put there at each start; another is c
 	return cmd
 }
 
+// listHomes lists what agents keep on the disk: homes, shared caches, and the temporary files of those that run.
 func (a *app) listHomes() error {
 	homes, err := agentHomes()
 	if err != nil {
@@ -70,14 +74,39 @@ func (a *app) listHomes() error {
 	if err != nil {
 		return err
 	}
-	list := a.Listing("name", "directory")
+	list := a.Listing("name", "size", "directory")
+	add := func(o view.Object, name, at string) error {
+		size := agenthome.Size(at)
+		return list.Add(o.Integer("bytes", size).Text("directory", at).Close(), name, view.Bytes(size), view.Escaped(at))
+	}
 	for _, name := range names {
-		at := homes.Path(name)
-		if err := list.Add(view.Object(nil).Text("name", name).Text("directory", at).Close(), view.Escaped(name), view.Escaped(at)); err != nil {
+		if err := add(view.Object(nil).Text("name", name), view.Escaped(name), homes.Path(name)); err != nil {
 			return err
 		}
 	}
+	if at := homes.CacheDir(); isDir(at) {
+		if err := add(view.Object(nil).Boolean("cache", true), "(caches, of --cache)", at); err != nil {
+			return err
+		}
+	}
+	tmp := filepath.Join(filepath.Dir(string(homes)), "agents", "tmp")
+	running, err := os.ReadDir(tmp)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list temporary files: %w", err)
+	}
+	for _, entry := range running {
+		if pid, err := strconv.ParseInt(entry.Name(), 10, 64); err == nil {
+			if err := add(view.Object(nil).Integer("pid", pid), fmt.Sprintf("(/tmp of pid %d)", pid), filepath.Join(tmp, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
 	return list.End()
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // removeHome removes the home of a name, unless an agent with that name, or with a number added to it, runs.

@@ -31,9 +31,12 @@ const (
 // isHome reports whether a directory of the store is a home by its name.
 func isHome(code string) bool { return !strings.HasPrefix(code, "%") || strings.HasPrefix(code, "%2") }
 
+// CacheDir returns where the directory for caches is.
+func (s Store) CacheDir() string { return filepath.Join(string(s), cache) }
+
 // Cache returns the directory for caches, which it makes if there is none.
 func (s Store) Cache() (string, error) {
-	if err := os.MkdirAll(filepath.Join(string(s), cache), 0o700); err != nil {
+	if err := os.MkdirAll(s.CacheDir(), 0o700); err != nil {
 		return "", fmt.Errorf("make directory for caches: %w", err)
 	}
 	dir, err := filepath.EvalSymlinks(string(s)) // the kernel accepts no symbolic link

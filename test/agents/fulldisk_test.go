@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,14 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// gorge writes to the disk until it is full, as long as it runs.
-func gorge([]string) int {
-	file, err := os.Create("fat")
+// gorge writes to the disk until it is full, as long as it runs: in its working directory, or with an argument in its directory for
+// temporary files.
+func gorge(args []string) int {
+	dir := "."
+	if len(args) > 0 {
+		dir = os.TempDir()
+	}
+	file, err := os.Create(filepath.Join(dir, "fat"))
 	if err != nil {
 		return failed(err)
 	}
@@ -89,6 +95,32 @@ func TestAgentFillsTheDisk(t *testing.T) {
 		if !found[typ] {
 			t.Errorf("the journal has no %s", typ)
 		}
+	}
+	c.must(t, "command", "Syscall.Shutdown", `{}`, nil)
+	daemon.Wait(t)
+}
+
+// An agent that fills the disk with temporary files is warned about. The operator ends it: its files go with it, and the kernel goes on.
+func TestAgentFillsTmp(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	daemon := p.launchOn(t, "8m")
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "gorge", "tmp")
+	value := strings.Repeat("x", 8000)
+	set := func() bool { return c.refused(t, "Memory.Set", fmt.Sprintf(`{"key":"a","value":%q}`, value)) }
+	testkit.Eventually(t, "full disk", set)
+	var status struct {
+		Warnings []string `json:"warnings"`
+	}
+	c.must(t, "query", "Audit.Metrics", `{}`, &status)
+	if !strings.Contains(strings.Join(status.Warnings, "\n"), "the disk of the state directory is nearly full") {
+		t.Errorf("the warnings are %q", status.Warnings)
+	}
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	testkit.Eventually(t, "room", func() bool { return !set() })
+	if left, err := os.ReadDir(fmt.Sprintf("/proc/%d/root%s/agents/tmp", daemon.PID(), p.Path("s"))); err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
 	c.must(t, "command", "Syscall.Shutdown", `{}`, nil)
 	daemon.Wait(t)
