@@ -35,6 +35,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	for _, path := range d.config.Agents.Hide {
 		c.Hide = append(c.Hide, expand(path, home))
 	}
+	c.Log.Shown = d.config.Record.Terminals == config.On
 	c.Private = private(d.config)
 	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)

@@ -26,6 +26,8 @@ type caller struct {
 	files []handed // by number, until they are the program's
 	// opens says that the client can use a terminal that the host opens, in place of those among files.
 	opens bool
+	// logs says that the client shows the program's output itself, and returns it to the log.
+	logs bool
 }
 
 // handed is a descriptor of a caller. It is no os.File, which would change its mode (O_NONBLOCK) for the caller too.
@@ -124,27 +126,38 @@ func (c *caller) receive() error {
 		if err := fit(file); err != nil {
 			return fmt.Errorf("%w: descriptor %d of the caller %w", ErrCommand, fd, err)
 		}
-		c.opens = c.opens || says[0] == takesTerminal && file.terminal()
+		c.opens = c.opens || says[0]&takesTerminal != 0 && file.terminal()
 	}
+	c.logs = says[0]&takesLog != 0
 	return nil
 }
 
-// takesTerminal is what a client says, with its descriptors, that can use a terminal that the host opens.
-const takesTerminal = 1
+// What a client says, with its descriptors, that it takes. The host says it again with each descriptor that it passes on.
+const (
+	takesTerminal = 1 << iota // a terminal that the host opens
+	takesLog                  // a pipe to the log, for what it shows
+)
 
-// give passes the host's end of the program's terminal to the client, and waits until that has set it up: the program must not see a
-// terminal without a size.
-func (c *caller) give(terminal *os.File) error {
+// giveTerminal passes the host's end of the program's terminal to the client.
+func (c *caller) giveTerminal(terminal *os.File) error {
 	defer closeFile(terminal)
+	return c.give(takesTerminal, terminal)
+}
+
+// giveLog passes the end of a pipe to the log to the client.
+func (c *caller) giveLog(pipe *os.File) error { return c.give(takesLog, pipe) }
+
+// give passes a descriptor on to the client, and waits until that is ready: the program must not see a terminal without a size.
+func (c *caller) give(what byte, file *os.File) error {
 	if err := c.conn.SetDeadline(time.Now().Add(callerTime)); err != nil {
-		return fmt.Errorf("pass terminal on: %w", err)
+		return fmt.Errorf("pass descriptor on: %w", err)
 	}
-	_, _, err := c.conn.WriteMsgUnix([]byte{takesTerminal}, unix.UnixRights(int(terminal.Fd())), nil)
+	_, _, err := c.conn.WriteMsgUnix([]byte{what}, unix.UnixRights(int(file.Fd())), nil)
 	if err == nil {
 		_, err = io.ReadFull(c.conn, make([]byte, 1))
 	}
 	if err = errors.Join(err, c.conn.SetDeadline(time.Time{})); err != nil {
-		return fmt.Errorf("pass terminal on: %w", err)
+		return fmt.Errorf("pass descriptor on: %w", err)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 
 // caller is a client that hands over its standard input, output and error, which is possible only on Linux.
 type caller struct {
-	files []handed
-	opens bool
+	files       []handed
+	opens, logs bool
 }
 
 type handed struct{ *os.File }
@@ -25,7 +25,9 @@ func openCaller(context.Context, string) (*caller, error) {
 	return nil, fmt.Errorf("%w: a caller's own standard input and output", ErrUnsupported)
 }
 
-func (c *caller) give(*os.File) error { return nil }
+func (c *caller) giveTerminal(*os.File) error { return nil }
+
+func (c *caller) giveLog(*os.File) error { return nil }
 
 func (c *caller) attend(*Process) {}
 

@@ -106,7 +106,10 @@ func (h *Host) openEnds(ctx context.Context, c Command, piped bool) (e *ends, er
 				return e, err
 			}
 			e.files = append(e.files, theirs)
-			return e, nil // the log ends with logEnd, of which no process has the other end
+			if e.caller.logs && c.Log.Shown {
+				err = e.caller.giveLog(logEnd)
+			}
+			return e, err // else the log ends at once, since no process has logEnd
 		}
 		null, err := os.Open(os.DevNull)
 		if err != nil {

@@ -84,6 +84,8 @@ type LogOptions struct {
 	MaxBytes int64
 	// Files is the number of files, including the current one; 0 means 2.
 	Files int
+	// Shown adds what a client shows of the program at its terminal: see Command.Stdio.
+	Shown bool
 }
 
 // Share is a writable directory of a program, at Target, with a file system of Bytes of its own. Where the system has no
@@ -113,7 +115,7 @@ type Command struct {
 	Channel Channel // "" means stdio, or fd3 with Stdio
 	// Stdio is the path of a Unix socket, at which a client of the same user or of user 0 listens that hands over its own
 	// standard input, output and error; "" means none. A pseudo-terminal among them becomes the controlling terminal: it must
-	// not be one yet. What goes to them is in no log. The end of the client ends the program. Linux only.
+	// not be one yet. What goes to them is in no log, unless the client returns it: see LogOptions.Shown. The end of the client ends the program. Linux only.
 	Stdio string
 	// Grace is the time between SIGTERM and SIGKILL when that client has gone.
 	Grace time.Duration

@@ -75,7 +75,7 @@ func (p *Process) serve(hand *net.UnixConn) error {
 		taken.Sockets = nil
 	}
 	if err == nil && taken.Terminal != nil {
-		err = p.caller.give(taken.Terminal)
+		err = p.caller.giveTerminal(taken.Terminal)
 		taken.Terminal = nil
 	}
 	if err != nil {

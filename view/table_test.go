@@ -99,6 +99,7 @@ func TestPlain(t *testing.T) {
 	}{
 		{[]string{"a line\n\tand"}, "a line\n\tand"},
 		{[]string{"\x1b[2J", "\r\x07"}, `\u001b[2J\u000d\u0007`},
+		{[]string{"a\r\nb\r", "\nc\rd\r", "\x1b"}, `a` + "\n" + `b` + "\n" + `c\u000dd\u000d\u001b`},
 		{[]string{"gr\xc3", "\xbcn"}, "grün"},
 		{[]string{"\xe2\x80", "\xae", "x"}, `\u202ex`},
 		{[]string{"\xff!"}, "\ufffd!"},

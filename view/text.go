@@ -61,10 +61,10 @@ func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond)
 func Brisk(d time.Duration) string { return d.Round(100 * time.Nanosecond).String() }
 
 // PlainWriter writes the output of a program to a terminal. It escapes control characters except line ends and tabs, and
-// changes nothing else.
+// changes nothing else. What a program wrote to a terminal has CR LF as line ends.
 type PlainWriter struct {
 	To   io.Writer
-	half []byte // first bytes of an incomplete character
+	half []byte // first bytes of an incomplete character, or of a line end
 }
 
 // Write writes the complete characters of p. It returns len(p) on success.
@@ -73,12 +73,13 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 	w.half = nil
 	var out []byte
 	for len(text) > 0 {
-		if !utf8.FullRune(text) {
+		if !utf8.FullRune(text) || len(text) == 1 && text[0] == '\r' {
 			w.half = append(w.half, text...)
 			break
 		}
 		r, size := utf8.DecodeRune(text)
 		switch {
+		case r == '\r' && text[1] == '\n':
 		case r == '\n' || r == '\t':
 			out = append(out, byte(r))
 		case quote.Control(r):

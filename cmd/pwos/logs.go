@@ -20,8 +20,9 @@ func newLogs(a *app) *cobra.Command {
 	var lines *int64
 	cmd := &cobra.Command{
 		Use:   "logs AGENT",
-		Short: "show what an agent wrote to standard error",
-		Long: `logs prints what an agent's program wrote to standard error. The kernel keeps the
+		Short: "show what an agent wrote to standard error, or showed at a terminal",
+		Long: `logs prints what an agent's program wrote to standard error, and of one that ran at a terminal
+what that showed; what went to other pipes and files of its caller is in no log. The kernel keeps the
 last one to two mebibytes by whole lines, across restarts and after its end; logs says on
 stderr how much older output is gone. Where output could not be written to the log, a line of
 it says how much is missing. --lines 20 prints the last 20

@@ -45,35 +45,60 @@ func (o *ownStdio) give(conn *net.UnixConn) error {
 	}
 	says := []byte{0}
 	if o.terminal != nil {
-		says[0] = takesTerminal
+		says[0] |= takesTerminal
+	}
+	if o.shows {
+		says[0] |= takesLog
 	}
 	_, _, err := conn.WriteMsgUnix(says, unix.UnixRights(fds...), nil)
 	return err
 }
 
-// takesTerminal says to the kernel that it may open the program's terminal itself, where the program has terminals of its own.
-const takesTerminal = 1
+// What this process says to the kernel that it takes. The kernel says it again with each descriptor that it passes on.
+const (
+	takesTerminal = 1 << iota // a terminal that the kernel opens, where the program has terminals of its own
+	takesLog                  // a pipe to the agent's log, for what is shown
+)
 
-// settle waits until the kernel passes on the terminal that it has opened, or begin or close ends the wait. If the terminal cannot be set
-// up, it is not confirmed, and the program does not start.
+// settle takes what the kernel passes on before the program starts, until begin or close ends the wait. What cannot be set up is not
+// confirmed, and the program does not start.
 func (o *ownStdio) settle() {
-	control := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := o.kernel.ReadMsgUnix(make([]byte, 1), control)
-	if err != nil || n == 0 {
-		return
+	for {
+		what, fd, err := o.receive()
+		switch {
+		case err != nil:
+			return
+		case what == takesTerminal && o.terminal != nil:
+			err = o.terminal.replace(fd)
+		case what == takesLog && o.shows:
+			err = o.shown.open(fd)
+		default:
+			err = errors.Join(errors.New("the kernel passes on what was not asked for"), unix.Close(fd))
+		}
+		if err != nil {
+			return
+		}
+		_, _ = o.kernel.Write([]byte{what}) // fails if the kernel has ended, which others see
+	}
+}
+
+// receive receives a descriptor from the kernel, which says what it is.
+func (o *ownStdio) receive() (what byte, fd int, err error) {
+	says, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := o.kernel.ReadMsgUnix(says, control)
+	if err != nil {
+		return 0, 0, err
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(messages) != 1 {
-		return
+		return 0, 0, errors.Join(err, net.ErrClosed)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return
+		return 0, 0, errors.Join(err, net.ErrClosed)
 	}
 	unix.CloseOnExec(fds[0])
-	if err := o.terminal.replace(fds[0]); err == nil {
-		_, _ = o.kernel.Write([]byte{takesTerminal}) // fails if the kernel has ended, which others see
-	}
+	return says[0], fds[0], nil
 }
 
 // unwait ends the wait of settle.

@@ -33,6 +33,8 @@ type ownStdio struct {
 	files    [3]*os.File    // what the program gets
 	closing  []io.Closer    // of files, what is not this process's own
 	copies   sync.WaitGroup // of output to a terminal, without a pseudo-terminal
+	shows    bool           // output of the program passes this process, which
+	shown    shownLog       // gets it too
 	signals  chan os.Signal // to be forwarded
 	taken    chan struct{}  // closed when the kernel has the descriptors, or will not get them
 	kernel   *net.UnixConn  // nil: it has not got them; set before taken is closed
@@ -58,7 +60,7 @@ func newOwnStdio(a *app, dir string, noTTY bool) (o *ownStdio, err error) {
 	if noTTY {
 		err = o.withoutTerminal()
 	} else if o.terminal, err = newTerminal(a); o.terminal != nil {
-		o.terminal.tell = o.tell
+		o.terminal.tell, o.terminal.log, o.shows = o.tell, &o.shown, true
 		for fd, file := range o.files {
 			if term.IsTerminal(int(file.Fd())) {
 				o.files[fd] = o.terminal.theirs
@@ -134,12 +136,16 @@ func (o *ownStdio) withoutTerminal() error {
 		if err != nil {
 			return fmt.Errorf("hand over standard output: %w", err)
 		}
-		o.files[fd], o.closing = to, append(o.closing, to)
+		o.files[fd], o.closing, o.shows = to, append(o.closing, to), true
 		o.copies.Go(func() {
-			_, _ = io.Copy(&view.PlainWriter{To: file}, from) // until the program has ended, or the terminal
-			_ = from.Close()                                  // so that the program sees that
+			_, _ = io.Copy(io.MultiWriter(&view.PlainWriter{To: file}, &o.shown), from) // until the program has ended, or the terminal
+			_ = from.Close()                                                            // so that the program sees that
 		})
 	}
+	go func() {
+		o.copies.Wait()
+		o.shown.close()
+	}()
 	return nil
 }
 
@@ -239,6 +245,7 @@ func (o *ownStdio) close() error {
 		}
 	}
 	errs = append(errs, o.closeFiles())
+	o.shown.close()
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.detach())
 	}

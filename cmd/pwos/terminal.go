@@ -29,6 +29,7 @@ type terminal struct {
 	// program of the pipeline may read it, and interrupts reach this process.
 	keyed bool
 	tell  func(syscall.Signal) // forwards a signal to the program
+	log   *shownLog
 
 	before  *term.State // of own; nil: not attached
 	in      *cli.PatientFile
@@ -121,7 +122,8 @@ func (t *terminal) attach() (err error) {
 	t.takeBack() // also the size, which may have changed before signal.Notify
 	t.workers.Go(func() {
 		defer close(t.shown)
-		_, _ = io.Copy(&t.out, t.ours) // until the program's end is closed, or the output fails
+		_, _ = io.Copy(io.MultiWriter(&t.out, t.log), t.ours) // until the program's end is closed, or the output fails
+		t.log.close()
 		_ = t.hangUp()
 	})
 	if t.keyed {

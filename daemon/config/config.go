@@ -45,6 +45,7 @@ type Config struct {
 	HTTP      HTTP               `toml:"http"`
 	Blobs     Blobs              `toml:"blobs"`
 	Snapshots Snapshots          `toml:"snapshots"`
+	Record    Record             `toml:"record"`
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
@@ -99,6 +100,20 @@ type Agents struct {
 	JournalBytesPerSecond int64 `toml:"journal_bytes_per_second"` // sustained
 	JournalBurstBytes     int64 `toml:"journal_burst_bytes"`      // at once, after a pause
 }
+
+// Record configures what is kept of agents besides the journal.
+type Record struct {
+	Terminals Switch `toml:"terminals"` // what is shown of an agent at a terminal is in its log
+}
+
+// Switch is On or Off.
+type Switch string
+
+// The two positions of a Switch.
+const (
+	On  Switch = "on"
+	Off Switch = "off"
+)
 
 // Journal configures the journal.
 type Journal struct {

@@ -159,6 +159,8 @@ func (c *Config) settings() []setting {
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),
 
+		of("record.terminals", &c.Record.Terminals, On, must(in(On, Off), "%q must be on or off")),
+
 		of("agents.grace", &c.Agents.Grace, 5*second),
 		of("agents.restart_delay", &c.Agents.RestartDelay, second),
 		of("agents.read", &c.Agents.Read, nil, visible),
