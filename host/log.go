@@ -78,8 +78,8 @@ func (l *logger) open() error {
 	return nil
 }
 
-// drain copies until all other ends are closed.
-func (l *logger) drain(from io.Reader, caller *outlet) {
+// drain copies until all other ends are closed, and shows what it has copied to see.
+func (l *logger) drain(from io.Reader, caller *outlet, see func([]byte)) {
 	buffer := make([]byte, firstBuffer)
 	for {
 		n, err := from.Read(buffer)
@@ -87,6 +87,7 @@ func (l *logger) drain(from io.Reader, caller *outlet) {
 		l.mu.Lock()
 		l.write(buffer[:n])
 		l.mu.Unlock()
+		see(buffer[:n])
 		if err != nil {
 			break
 		}

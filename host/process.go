@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
+	"github.com/promptware-os/pwos/internal/strayframe"
 )
 
 // Pauses between checks of processes that are about to end.
@@ -87,6 +88,20 @@ func (p *Process) Channel() Channel { return p.command.Channel }
 func (p *Process) Note(line string) {
 	p.log.note(line)
 	p.outlet.note(line)
+}
+
+// seeFrames returns a function that notes if the program's output, which it is shown, has a frame: the channel is elsewhere. At a
+// client's terminal the client does that.
+func (p *Process) seeFrames() func([]byte) {
+	if p.command.Channel != ChannelFD3 || p.command.Stdio != "" {
+		return func([]byte) {}
+	}
+	var frames strayframe.Finder
+	return func(output []byte) {
+		if frames.Find(output) {
+			p.Note("pwos: " + strayframe.Advice)
+		}
+	}
 }
 
 // LogDropped returns the number of bytes of standard error that could not be written to the log, whether the log says so or not.

@@ -49,7 +49,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 				h.workers.Go(c.copy)
 			}
 		}
-		p.log.drain(e.log, e.outlet)
+		p.log.drain(e.log, e.outlet, p.seeFrames())
 		copies.Wait()
 		closeFile(e.log)
 		close(logged)

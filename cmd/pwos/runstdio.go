@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/promptware-os/pwos/internal/strayframe"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -252,6 +253,9 @@ func (o *ownStdio) close() error {
 	o.workers.Wait()
 	if o.kernel != nil {
 		errs = append(errs, o.kernel.Close())
+	}
+	if o.shown.strayed() {
+		o.app.note("%s", strayframe.Advice)
 	}
 	return errors.Join(errs...)
 }

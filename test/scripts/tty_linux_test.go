@@ -156,6 +156,22 @@ func TestTerminalOfLostKernel(t *testing.T) {
 	}
 }
 
+// A program that speaks the protocol to the terminal is told of its channel, once, after its end.
+func TestStrayFrames(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	for _, tty := range []string{"--tty", "--no-tty"} {
+		const frame = `{"kind":"query","type":"Syscall.Ping","data":null,"metadata":{"id":"1","timestamp":0}}`
+		s := sitDown(t, p, "run", "--own-dir", tty, "--", "sh", "-c", "echo '"+frame+"'; echo '"+frame+"'; echo last")
+		said := s.Expect(`(?s).*exited 0 after`)
+		if n := strings.Count(said, "pwos: the program writes messages of the protocol to its output"); n != 1 {
+			t.Errorf("%s: told %d times: %q", tty, n, said)
+		}
+		s.Status()
+	}
+	p.pwos(t, "shutdown")
+}
+
 // A program whose terminal is closed gets SIGHUP, however the client ends.
 func TestTerminalHangsUp(t *testing.T) {
 	t.Parallel()
