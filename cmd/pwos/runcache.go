@@ -18,7 +18,7 @@ func shareCaches(program *schema.Program) (string, error) {
 		return "", err
 	}
 	for name, below := range map[string]string{
-		"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "YARN_CACHE_FOLDER": "yarn", "npm_config_store_dir": "pnpm", "BUN_INSTALL_CACHE_DIR": "bun",
+		"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "YARN_CACHE_FOLDER": "yarn", "pnpm_config_store_dir": "pnpm", "BUN_INSTALL_CACHE_DIR": "bun",
 		"DENO_DIR": "deno", "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "GOCACHE": "go-build", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo",
 		"GRADLE_USER_HOME": "gradle",
 	} {

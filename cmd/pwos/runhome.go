@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,28 +90,29 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 		return "", err
 	}
 	defer cli.CloseInto(&err, home)
-	want := make(map[string]string)
-	if j.home == "" {
-		want[".gitconfig"] = gitSettings(ctx)
-	}
-	for name, text := range files {
-		want[name] = text
-	}
 	program := &j.input.Program
-	if err := home.Prepare(want); err != nil {
-		return "", err
-	}
 	if program.Env == nil {
 		program.Env = make(map[string]string)
 	}
 	program.Env["HOME"] = home.Path
-	writes := []string{home.Path}
+	writes, pnpm := []string{home.Path}, filepath.Join(home.Path, ".local/share/pnpm/store")
 	if j.profile.Cache {
 		dir, err := shareCaches(program)
 		if err != nil {
 			return "", err
 		}
-		writes = append(writes, dir)
+		writes, pnpm = append(writes, dir), filepath.Join(dir, "pnpm")
+	}
+	want := make(map[string]string)
+	if j.home == "" {
+		want[".gitconfig"] = gitSettings(ctx)
+		// A file in the home, a mount of its own, cannot be linked into the project; without a setting, pnpm's store would be in the project.
+		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
+		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11
+	}
+	maps.Copy(want, files)
+	if err := home.Prepare(want); err != nil {
+		return "", err
 	}
 	if program.Sandbox.Named() == "off" {
 		return home.Path, nil

@@ -184,8 +184,9 @@ func files(t *testing.T, dir string) string {
 	return list.String()
 }
 
-// unlike are files whose content differs between any two runs: the index of git has the numbers of files, and times.
-var unlike = regexp.MustCompile(`(^|/)(index|key(\.pub)?|target/.*|node_modules/.*\.yaml)$`)
+// unlike are files whose content differs between any two runs: keys, programs with debugging information, and what git and pnpm know
+// of times, numbers of files and their store.
+var unlike = regexp.MustCompile(`(^|/)(index|key(\.pub)?|target/.*|\.modules\.yaml|\.pnpm-workspace-state-v1\.json)$`)
 
 // lacks returns which of some programs this person does not have.
 func (p *person) lacks(t *testing.T, programs string) string {

@@ -18,6 +18,8 @@ RUN go build -o app . && RUN ./app; RUN go vet .; RUN go test .; echo $?; RUN go
 		{line: `RUN python3 -m venv v && RUN v/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'; RUN v/bin/pip list --disable-pip-version-check; echo $?; ls v; rm -rf v`, needs: "python3"},
 		{line: `mkdir lib; echo '{"name":"lib","version":"1.0.0","main":"i.js"}' >lib/package.json; echo 'module.exports=7' >lib/i.js; echo '{"name":"top","version":"1.0.0","scripts":{"say":"node -e \"console.log(require(\\\"lib\\\"))\"","bad":"exit 4"},"dependencies":{"lib":"file:lib"}}' >package.json
 RUN npm install --offline --no-audit --no-fund --no-update-notifier; RUN npm --no-update-notifier run -s say; RUN npm --no-update-notifier run -s bad; echo $?; RUN npm --no-update-notifier ls; RUN npm ci --offline --no-audit --no-fund --no-update-notifier; RUN npm --no-update-notifier pack ./lib 2>/dev/null; rm -f lib-1.0.0.tgz`, needs: "node npm"},
+		{line: `mkdir lib; echo '{"name":"lib","version":"1.0.0"}' >lib/package.json; echo '{"name":"top","version":"1.0.0","dependencies":{"lib":"link:./lib"},"scripts":{"say":"echo said"}}' >package.json
+RUN pnpm install --offline --reporter=append-only; RUN pnpm run say; RUN pnpm list; readlink node_modules/lib`, needs: "pnpm"},
 		{line: `echo '<p id=x>before</p><script>x.textContent = 6 * 7</script>' >page.html; RUN chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$PWD/page.html" 2>/dev/null; echo $?`, needs: "chromium"},
 		{line: `RUN sh -c 'ulimit -t 1; while :; do :; done'; echo $?; RUN timeout 1 sleep 1000; echo $?`},
 		{line: `seq 200 >list; RUN xargs -P 8 -n 1 sh -c 'seq "$0" | sort -rn | head -n 1 >"out.$0"' <list; cat out.* | sort -n | md5sum; rm out.*`},
