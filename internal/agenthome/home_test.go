@@ -74,8 +74,12 @@ func TestRenew(t *testing.T) {
 		"a link for a directory": func(t *testing.T, home, outside string) error {
 			return errors.Join(os.Symlink(outside, home+"/.config"), os.Symlink(outside, home+"/.host"), os.Symlink(outside, home+"/.local"))
 		},
-		"a hard link": func(_ *testing.T, home, outside string) error { return os.Link(outside+"/file", home+"/.gitconfig") },
-		"a FIFO":      func(_ *testing.T, home, _ string) error { return syscall.Mkfifo(home+"/.gitconfig", 0o600) },
+		"a hard link":        func(_ *testing.T, home, outside string) error { return os.Link(outside+"/file", home+"/.gitconfig") },
+		"a FIFO":             func(_ *testing.T, home, _ string) error { return syscall.Mkfifo(home+"/.gitconfig", 0o600) },
+		"a link in the home": func(_ *testing.T, home, _ string) error { return os.Symlink("cache", home+"/.gitconfig") },
+		"a file longer than memory": func(_ *testing.T, home, _ string) error {
+			return errors.Join(os.WriteFile(home+"/.gitconfig", nil, 0o600), os.Truncate(home+"/.gitconfig", 1<<42))
+		},
 		"directories for files": func(_ *testing.T, home, _ string) error {
 			return errors.Join(os.MkdirAll(home+"/.gitconfig/x", 0o700), os.MkdirAll(home+"/.host/settings/x", 0o700))
 		},

@@ -17,29 +17,43 @@ func (h *Home) write(name string, text []byte) error {
 	if err := h.parents(name, true); err != nil {
 		return err
 	}
-	if info, err := h.root.Lstat(name); err == nil && info.Mode().IsRegular() && links(info) == 1 {
-		if old, err := h.root.ReadFile(name); err == nil && bytes.Equal(old, text) {
-			return nil
-		}
-		if h.fill(name, os.O_WRONLY|os.O_TRUNC, text) == nil {
-			return nil
-		}
+	if info, err := h.root.Lstat(name); err == nil && info.Mode().IsRegular() && h.fill(name, 0, text) == nil {
+		return nil
 	}
 	if err := remove(h.root, name); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := h.fill(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, text); err != nil {
+	if err := h.fill(name, os.O_CREATE|os.O_EXCL, text); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
 
+// errNoFile says that something else than a file with one name is in its place.
+var errNoFile = errors.New("no file with one name")
+
+// fill gives a file its content, however long it is. An agent that runs may replace it meanwhile by a FIFO, which must not block.
 func (h *Home) fill(name string, flags int, text []byte) error {
-	file, err := h.root.OpenFile(name, flags, 0o600)
+	file, err := h.root.OpenFile(name, flags|os.O_RDWR|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || links(info) != 1) {
+		err = errNoFile
+	}
+	if err == nil && info.Size() == int64(len(text)) {
+		old := make([]byte, len(text))
+		if _, readErr := file.ReadAt(old, 0); readErr == nil && bytes.Equal(old, text) {
+			return file.Close()
+		}
+	}
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.WriteAt(text, 0)
+	}
 	return errors.Join(err, file.Close())
 }
 
