@@ -20,7 +20,7 @@ func newGit(a *app) *cobra.Command {
 		Short: "what agents changed of git's settings and hooks: list, take over, drop",
 		Long: `The hooks and settings that an agent of "pwos run" finds in the .git of its project are private
 copies: what it changes there is in effect for itself. When it ends, new remotes and the tracking of new
-branches are taken over; git lists the rest, which waits for an answer.`,
+branches are taken over. "pwos run" asks at a terminal about the rest; what has no answer, git lists.`,
 		Example: `  pwos git
   pwos git take branch.main.remote branch.main.merge
   pwos git drop`,
@@ -38,7 +38,7 @@ KEY it takes all.
 
 Exit status: 4 there is no such change.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerGit(cmd.Context(), args, (*gitdirs.Change).Take)
+			return a.answerGit(cmd.Context(), args, true)
 		},
 	}, &cobra.Command{
 		Use: "drop [KEY...]", Short: "drop changes, all or some", Example: "  pwos git drop",
@@ -46,7 +46,7 @@ Exit status: 4 there is no such change.`,
 
 Exit status: 4 there is no such change.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerGit(cmd.Context(), args, (*gitdirs.Change).Drop)
+			return a.answerGit(cmd.Context(), args, false)
 		},
 	})
 	return cmd
@@ -96,14 +96,6 @@ func (a *app) listGit(ctx context.Context) error {
 	return list.End()
 }
 
-// shownValues is the value of a key in a list.
-func shownValues(values []string) string {
-	if values == nil {
-		return "(none)"
-	}
-	return strings.Join(values, " ")
-}
-
 // changeName is what the user calls a change.
 func changeName(c *gitdirs.Change) string {
 	if c.IsSetting() {
@@ -113,7 +105,7 @@ func changeName(c *gitdirs.Change) string {
 }
 
 // answerGit answers the changes with these names, or all.
-func (a *app) answerGit(ctx context.Context, names []string, answer func(*gitdirs.Change) error) error {
+func (a *app) answerGit(ctx context.Context, names []string, take bool) error {
 	store, left, err := a.gitChanges(ctx)
 	if err != nil {
 		return err
@@ -127,7 +119,7 @@ func (a *app) answerGit(ctx context.Context, names []string, answer func(*gitdir
 		if len(names) > 0 && !slices.Contains(names, changeName(&left[i])) {
 			continue
 		}
-		if err := answer(&left[i]); err != nil {
+		if err := store.Answer(ctx, &left[i], take); err != nil {
 			return err
 		}
 	}

@@ -93,15 +93,16 @@ func runs(ctx context.Context, c *client.Client, pid int64) (bool, error) {
 	return err == nil && !view.Ended(&d), err
 }
 
-// settleGit takes over what is safe of what an agent has changed for git, and says what is left. It does nothing while the agent runs.
+// settleGit takes over what is safe of what an agent has changed for git, asks about the rest, and says what is left. It does nothing while
+// the agent runs.
 func (a *app) settleGit(ctx context.Context, c *client.Client, j *job) error {
 	if j.git == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
+	bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	if j.git.PID != 0 {
-		if alive, err := runs(ctx, c, j.git.PID); err != nil || alive {
+		if alive, err := runs(bound, c, j.git.PID); err != nil || alive {
 			return errors.Join(err, j.git.Detach())
 		}
 	}
@@ -109,11 +110,17 @@ func (a *app) settleGit(ctx context.Context, c *client.Client, j *job) error {
 	if err != nil {
 		return err
 	}
-	o, err := store.End(ctx, j.git)
+	o, err := store.End(bound, j.git)
 	if err != nil {
 		return err
 	}
 	a.tellGit(&o)
+	if len(o.Left) > 0 && !j.detach && a.inForeground() {
+		if o.Left, err = a.askGit(ctx, store, o.Left); err != nil {
+			return err
+		}
+	}
+	a.tellLeft(o.Left)
 	return nil
 }
 
@@ -131,12 +138,16 @@ func (a *app) tellGit(o *gitdirs.Outcome) {
 			a.Say("git: the agent made the repository %s", view.Escaped(made.At))
 		}
 	}
-	if len(o.Left) == 0 {
+}
+
+// tellLeft names the changes that wait for an answer.
+func (a *app) tellLeft(left []gitdirs.Change) {
+	if len(left) == 0 {
 		return
 	}
 	var keys []string
-	for i := range o.Left {
-		keys = append(keys, changeName(&o.Left[i]))
+	for i := range left {
+		keys = append(keys, changeName(&left[i]))
 	}
 	a.Say(`git: the agent changed %s, for itself only: "pwos git" shows how, "pwos git take" does it for you too`, escapedList(slices.Compact(keys)))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,12 +24,15 @@ import (
 // maxPassphrase is the most bytes of a typed passphrase.
 const maxPassphrase = 1 << 10
 
-var errNoPassphrase = errors.New("no passphrase was typed")
+// errInterrupted is the error of a question at which the user has pressed Ctrl-C or Ctrl-D.
+var errInterrupted = errors.New("interrupted")
 
 // askPassphrase asks for the passphrase of a key file at the controlling terminal.
 func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
 	err = atTerminal(ctx, fmt.Sprintf("passphrase of %s: ", view.Escaped(path)), func(in *PatientFile) (err error) {
-		passphrase, err = typed(in)
+		if passphrase, err = typed(in, io.Discard); err != nil {
+			err = fmt.Errorf("no passphrase was typed: %w", err)
+		}
 		return err
 	})
 	return passphrase, err
@@ -81,28 +85,52 @@ func AskKey(ctx context.Context, question string) (key byte, err error) {
 	return key, err
 }
 
-// typed reads a line byte by byte, and handles the editing keys.
-func typed(in *PatientFile) ([]byte, error) {
+// AskWord asks a question at the controlling terminal, and returns the line that is typed. What was typed before, to a program that has just
+// ended, is no answer.
+func AskWord(ctx context.Context, question string) (word string, err error) {
+	err = atTerminal(ctx, "", func(in *PatientFile) error {
+		if err := in.drain(); err != nil {
+			return err
+		}
+		if _, err := in.file.WriteString(question); err != nil {
+			return fmt.Errorf("ask at the terminal: %w", err)
+		}
+		line, err := typed(in, in.file)
+		word = string(line)
+		return err
+	})
+	return word, err
+}
+
+// typed reads a line byte by byte, and handles the editing keys. It echoes what can be displayed.
+func typed(in *PatientFile, echo io.Writer) ([]byte, error) {
 	line := make([]byte, 0, maxPassphrase) // at its full size, so that growing leaves no copy in memory
 	var key [1]byte
 	for {
 		if _, err := in.Read(key[:]); err != nil {
 			clear(line)
-			return nil, fmt.Errorf("%w: %w", errNoPassphrase, err)
+			return nil, err
 		}
 		switch key[0] {
 		case '\r', '\n':
 			return line, nil
 		case 0x03, 0x04: // Ctrl-C, Ctrl-D
 			clear(line)
-			return nil, errNoPassphrase
+			return nil, errInterrupted
 		case 0x7f, '\b':
-			line = line[:max(len(line)-1, 0)]
+			if len(line) > 0 {
+				line = line[:len(line)-1]
+				_, _ = io.WriteString(echo, "\b \b") // a terminal that is gone ends the next read
+			}
 		case 0x15: // Ctrl-U
+			_, _ = io.WriteString(echo, strings.Repeat("\b \b", len(line)))
 			line = line[:0]
 		default:
 			if len(line) < maxPassphrase {
 				line = append(line, key[0])
+				if key[0] >= ' ' && key[0] < 0x7f {
+					_, _ = echo.Write(key[:])
+				}
 			}
 		}
 	}
@@ -199,6 +227,25 @@ func (f *PatientFile) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return f.file.Read(p)
+}
+
+// drain reads what is there.
+func (f *PatientFile) drain() error {
+	var keys [512]byte
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.file.Fd()), Events: unix.POLLIN}}, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return os.NewSyscallError("poll", err)
+		case n == 0:
+			return nil
+		default:
+			if _, err := f.file.Read(keys[:]); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // Await waits until the file can be read. It returns os.ErrDeadlineExceeded once SetReadDeadline was called.

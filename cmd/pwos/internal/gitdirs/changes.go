@@ -1,6 +1,7 @@
 package gitdirs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,8 +17,9 @@ type Change struct {
 	Agent string
 	File  string   // the user's own file of settings, or directory
 	Key   string   // a key of the file, or the name of a file in the directory
-	Is    []string // values that the agent gave it; none: it removed the key
-	Was   []string // values in the user's file now
+	Is    []string // values that the agent gave it, or the digest of the file; none: it removed it
+	Was   []string // those of the user now
+	Base  []string // those at the start
 
 	session *Session
 	held    *held
@@ -110,7 +112,7 @@ func (s *Session) changes() (left []Change, err error) {
 				return nil, fmt.Errorf("read settings of %s: %w", h.Path, err)
 			}
 			for _, key := range changedKeys(base, ours, real) {
-				add(Change{File: h.Path, Key: key, Is: ours[key], Was: real[key], held: h})
+				add(Change{File: h.Path, Key: key, Is: ours[key], Was: real[key], Base: base[key], held: h})
 			}
 		}
 		for _, h := range k.Dirs {
@@ -125,12 +127,12 @@ func (s *Session) changes() (left []Change, err error) {
 				}
 				file := after[name]
 				if digest := file.digest(); digest != h.Files[name] && digest != now[name].digest() {
-					add(Change{File: h.Path, Key: name, Is: []string{digest}, held: h})
+					add(Change{File: h.Path, Key: name, Is: []string{digest}, Was: digests(now, name), Base: h.digests(name), held: h})
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(h.Files)) {
 				if _, is := after[name]; !is && !strings.HasSuffix(name, ".sample") && now[name].digest() == h.Files[name] {
-					add(Change{File: h.Path, Key: name, held: h})
+					add(Change{File: h.Path, Key: name, Was: digests(now, name), Base: h.digests(name), held: h})
 				}
 			}
 		}
@@ -138,8 +140,66 @@ func (s *Session) changes() (left []Change, err error) {
 	return left, nil
 }
 
-// Take makes a change in the user's own file.
-func (c *Change) Take() error {
+// digests returns the digest of a file of a directory; none if there is no such file.
+func digests(files map[string]content, name string) []string {
+	if file, is := files[name]; is {
+		return []string{file.digest()}
+	}
+	return nil
+}
+
+func (h *held) digests(name string) []string {
+	if digest, is := h.Files[name]; is {
+		return []string{digest}
+	}
+	return nil
+}
+
+// Runs reports whether the user's git would run something because of the change, or read another file of settings.
+func (c *Change) Runs() bool {
+	return c.Is != nil && (!c.IsSetting() || len(Settings{c.Key: c.Is}.runs()) > 0)
+}
+
+// Text returns the text and the mode of a file that the agent has changed in a directory.
+func (c *Change) Text() (text []byte, mode os.FileMode, err error) {
+	files, err := list(filepath.Join(c.session.dir, c.held.Copy))
+	if err != nil {
+		return nil, 0, err
+	}
+	file, is := files[c.Key]
+	if !is || file.link != "" || file.digest() != c.Is[0] {
+		return nil, 0, fmt.Errorf("%s is no regular file", c.Key)
+	}
+	return file.text, file.mode, nil
+}
+
+// Answer makes a change in the user's own file, or forgets it. It does neither if the user has changed that since c was read.
+func (s Store) Answer(ctx context.Context, c *Change, take bool) (err error) {
+	unlock, err := s.locked(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	left, err := s.Changes()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(left, func(now Change) bool { return now.session.dir == c.session.dir && now.id() == c.id() })
+	switch {
+	case i < 0:
+		return nil // it was answered
+	case !take:
+		session := left[i].session
+		session.Dropped = append(session.Dropped, c.id())
+		return session.save()
+	case !slices.Equal(left[i].Was, c.Was):
+		return fmt.Errorf("%s changed meanwhile", filepath.Join(c.File, c.Key))
+	}
+	return left[i].take()
+}
+
+// take makes a change in the user's own file.
+func (c *Change) take() error {
 	if c.IsSetting() {
 		return set(c.File, c.Key, c.Is)
 	}
@@ -147,13 +207,9 @@ func (c *Change) Take() error {
 	if c.Is == nil {
 		return os.Remove(to)
 	}
-	files, err := list(filepath.Join(c.session.dir, c.held.Copy))
+	text, mode, err := c.Text()
 	if err != nil {
 		return err
-	}
-	file, is := files[c.Key]
-	if !is || file.link != "" {
-		return fmt.Errorf("%s is no regular file", c.Key)
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
@@ -161,11 +217,5 @@ func (c *Change) Take() error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(os.WriteFile(to, file.text, file.mode), asParent(to))
-}
-
-// Drop forgets a change.
-func (c *Change) Drop() error {
-	c.session.Dropped = append(c.session.Dropped, c.id())
-	return c.session.save()
+	return errors.Join(os.WriteFile(to, text, mode), asParent(to))
 }

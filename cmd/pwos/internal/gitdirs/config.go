@@ -15,10 +15,10 @@ import (
 // maxConfig bounds a file of settings, in bytes.
 const maxConfig = 1 << 20
 
-// Settings are the values of each key of a file of settings, in their order. A key without a value has noValue.
+// Settings are the values of each key of a file of settings, in their order. A key without a value has NoValue.
 type Settings map[string][]string
 
-const noValue = "\x00"
+const NoValue = "\x00"
 
 // Parse returns the settings of a text, as git reads it. What it includes is not followed.
 func Parse(text []byte) (Settings, error) {
@@ -33,7 +33,7 @@ func Parse(text []byte) (Settings, error) {
 		}
 		key, value, given := strings.Cut(string(one), "\n")
 		if !given {
-			value = noValue
+			value = NoValue
 		}
 		settings[key] = append(settings[key], value)
 	}
@@ -66,20 +66,20 @@ func set(path, key string, values []string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file", path)
 	}
-	if before, err := parseFile(path); err != nil {
-		return err
-	} else if before[key] != nil {
+	if len(values) == 0 {
 		if _, err := git(nil, "config", "--file", path, "--unset-all", key); err != nil {
 			return err
 		}
 	}
+	how := "--replace-all"
 	for _, value := range values {
-		if value == noValue {
+		if value == NoValue {
 			value = "true"
 		}
-		if _, err := git(nil, "config", "--file", path, "--add", "--", key, value); err != nil {
+		if _, err := git(nil, "config", "--file", path, how, "--", key, value); err != nil {
 			return err
 		}
+		how = "--add"
 	}
 	return keepOwner(path, info)
 }

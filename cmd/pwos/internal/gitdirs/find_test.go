@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/gitdirs"
@@ -135,11 +136,46 @@ func TestTakenOver(t *testing.T) {
 				t.Errorf("settings before %s, after %s", before, after)
 			}
 			for i := range o.Left {
-				testkit.Must(t, o.Left[i].Take())
+				testkit.Must(t, store.Answer(t.Context(), &o.Left[i], true))
 			}
 			if left, err := store.Changes(); err != nil || len(left) > 0 {
 				t.Errorf("left after they were taken: %v, %v", left, err)
 			}
 		})
 	}
+}
+
+// TestAnswered: an answer is in effect for what was asked, and not for what has changed meanwhile.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, `git init -q -b main p; git -C p config a.b start; git -C p config a.gone start`)
+	store := gitdirs.Store(filepath.Join(dir, "store"))
+	session, _, err := store.Begin(t.Context(), "a", []string{filepath.Join(dir, "p")})
+	testkit.Must(t, err)
+	testkit.Must(t, session.Started(1))
+	at := session.Copies()[filepath.Join(dir, "p", ".git", "config")]
+	sh(t, dir, `git config --file `+at+` a.b agent; git config --file `+at+` --unset a.gone; git config --file `+at+` a.new agent; git -C p config a.b user`)
+	o, err := store.End(t.Context(), session)
+	testkit.Must(t, err)
+	if len(o.Left) != 3 {
+		t.Fatalf("left %v", o.Left)
+	}
+	both, gone, added := &o.Left[0], &o.Left[1], &o.Left[2]
+	if !slices.Equal(both.Base, []string{"start"}) || !slices.Equal(both.Was, []string{"user"}) || !slices.Equal(both.Is, []string{"agent"}) {
+		t.Errorf("three ways: %q %q %q", both.Base, both.Was, both.Is)
+	}
+	sh(t, dir, `git -C p config a.b again`)
+	if err := store.Answer(t.Context(), both, true); err == nil {
+		t.Error("a value was replaced that was never shown")
+	}
+	testkit.Must(t, store.Answer(t.Context(), gone, true))
+	testkit.Must(t, store.Answer(t.Context(), added, false))
+	testkit.Must(t, store.Answer(t.Context(), added, true)) // it was answered
+	testkit.Must(t, store.Answer(t.Context(), both, false))
+	testkit.Must(t, store.Clean(t.Context()))
+	if left, err := store.Changes(); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	sh(t, dir, `test "$(git -C p config a.b)" = again; ! git -C p config a.gone; ! git -C p config a.new`)
 }

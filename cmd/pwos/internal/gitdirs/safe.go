@@ -45,7 +45,7 @@ func (k *known) isSafe(key string) bool {
 	case "branch":
 		return (last == "remote" || last == "merge") && k.isNewBranch(name)
 	case "user":
-		return name == "" && (last == "name" || last == "email") && !strings.ContainsFunc(k.ours[key][0], unicode.IsControl) && k.ours[key][0] != noValue
+		return name == "" && (last == "name" || last == "email") && !strings.ContainsFunc(k.ours[key][0], unicode.IsControl) && k.ours[key][0] != NoValue
 	}
 	return false
 }
@@ -154,7 +154,7 @@ func (s Settings) runs() (keys []string) {
 }
 
 func isBool(text string) bool {
-	return slices.Contains([]string{"", noValue, "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(text))
+	return slices.Contains([]string{"", NoValue, "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(text))
 }
 
 // running matches the keys that name a program, or lead to a file that does.
