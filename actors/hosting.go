@@ -114,7 +114,7 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
 		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(p.Spec.Sandbox.Named()), Net: host.Net(p.Spec.Sandbox.Network()), Limits: host.NewLimits(p.Spec.Limits),
-		Stdio: text(p.Spec.Stdio), Grace: h.Grace, Stderr: text(p.Spec.Stderr), Umask: p.Spec.Umask, PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
+		Stdio: text(p.Spec.Stdio), Grace: h.Grace, Stderr: text(p.Spec.Stderr), Sign: text(p.Spec.Sign), Umask: p.Spec.Umask, PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
 	}
 	if s := p.Spec.Sandbox; s != nil {
 		c.Read, c.Write, c.Hide = s.Read, s.Write, s.Hide

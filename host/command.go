@@ -122,6 +122,8 @@ type Command struct {
 	// Stderr is the path of a FIFO that gets what the program writes to standard error, besides the log; "" means none. The program
 	// waits for its reader.
 	Stderr string
+	// Sign is the path of an ssh-agent's socket, by which the program signs for git: see signer; "" means none.
+	Sign string
 	// User is the user that the program runs as; nil: that of this process. It needs user 0.
 	User *User
 	// Umask is the program's umask; nil means the daemon's.
@@ -295,12 +297,13 @@ func below(path, dir string) (bool, error) {
 // shell is passed on. HOME is the working directory, the only place where a confined program may write. plan is nil if the
 // program is not confined.
 func (c Command) environ(plan *confine.Plan) []string {
+	tmp := c.tmp()
+	if plan != nil && plan.Tmp != "" {
+		tmp = plan.Tmp
+	}
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
-		"HOME": c.home(), "TMPDIR": c.tmp(),
-	}
-	if plan != nil && plan.Tmp != "" {
-		env["TMPDIR"] = plan.Tmp
+		"HOME": c.home(), "TMPDIR": tmp,
 	}
 	if plan != nil && plan.Listens() {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -314,6 +317,9 @@ func (c Command) environ(plan *confine.Plan) []string {
 	}
 	for name, value := range c.Env {
 		env[name] = value
+	}
+	if c.Sign != "" {
+		env["SSH_AUTH_SOCK"] = filepath.Join(tmp, signerName)
 	}
 	env["PWOS_PID"], env["PWOS_AGENT_ID"] = strconv.FormatInt(c.PID, 10), c.AgentID
 	delete(env, "PWOS_FD")

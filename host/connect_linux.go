@@ -47,8 +47,11 @@ func (p *Process) carryOut(c *confine.Calls) {
 	})
 }
 
-// kernelSocket returns how the program's socket is connected to a socket of the kernel; nil if the file is none.
+// kernelSocket returns how the program's socket is connected to a socket of the kernel or the signer; nil if the file is none.
 func (p *Process) kernelSocket(st *unix.Stat_t, _ int) func(int, func() unix.Errno) unix.Errno {
+	if p.signer.is(uint64(st.Dev), st.Ino) {
+		return func(_ int, connect func() unix.Errno) unix.Errno { return connect() }
+	}
 	entries, err := os.ReadDir(p.command.Sockets.Source)
 	if err != nil {
 		return nil

@@ -33,6 +33,7 @@ type Process struct {
 	log     *logger
 	stderr  *os.File // source of the log
 	outlet  *outlet
+	signer  *signer // nil: it signs nothing
 	caller  *caller // nil: standard input and output are no client's
 	copies  []copied
 	mark    mark

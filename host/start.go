@@ -56,6 +56,9 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		e.outlet.deliver()
 	})
 	go p.run(logged)
+	if p.signer != nil {
+		h.workers.Go(func() { p.signer.serve(p.done) })
+	}
 	served := p.awaitHand(ctx, hand)
 	stage, err := hear(ctx, status)
 	if served != nil && (err == nil || stage == "sandbox") { // it has waited for what failed here
@@ -96,12 +99,16 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	if err = h.watchCovers(p); err != nil {
 		return nil, errors.Join(p.failed("sandbox", err), p.discard())
 	}
+	if p.signer, err = p.command.listenSigner(); err != nil {
+		return nil, errors.Join(p.failed("signing", err), p.discard())
+	}
 	return p, nil
 }
 
 // discard gives up what prepare has opened and made.
 func (p *Process) discard() error {
 	p.host.forgetCovers(p)
+	p.signer.close()
 	p.log.close()
 	return p.command.removeTmp()
 }

@@ -25,6 +25,8 @@ type Profile struct {
 
 	Policy string `key:"policy" about:"rules that the kernel must have loaded" takes:"the name of a file beside the profile that ends in .cedar" match:"^([^./][^/]*\\.cedar)?$"`
 
+	Sign bool `key:"sign" about:"let git sign as you do, with the keys of your ssh-agent: SSH_AUTH_SOCK, gpg.format ssh and user.signingkey"`
+
 	Allow     []string           `key:"grant.allow" flag:"allow,shown,commas" about:"what it may call, as in cap grant, separated by commas" takes:"syscalls, at least one (Syscall.Ping adds no right)" min:"1"`
 	Hosts     []string           `key:"grant.hosts" flag:"host,shown" about:"server that it may reach: a name, *.name, an address, or * for any name; a port may follow" takes:"servers"`
 	Localhost []string           `key:"grant.localhost" flag:"localhost" about:"port of a service on this machine's loopback that it may reach as localhost" takes:"ports" match:"^[1-9][0-9]{0,4}$"`

@@ -65,6 +65,7 @@ func TestSpellings(t *testing.T) {
 	t.Parallel()
 	all := map[string]given{
 		"policy":              {`"a.cedar"`, "a.cedar", "", ""},
+		"sign":                {"true", "true", "", ""},
 		"grant.allow":         {`["Memory.*", "Ipc.*"]`, "Memory.*,Ipc.*", "allow", "Memory.*,Ipc.*"},
 		"grant.hosts":         {`["a.example"]`, "a.example", "host", "a.example"},
 		"grant.localhost":     {`["5432"]`, "5432", "localhost", "5432"},

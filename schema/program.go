@@ -22,6 +22,7 @@ type Program struct {
 	Restart  *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"When the program is restarted after it ends. Default never."`
 	Stdio    *string           `json:"stdio,omitzero" keep:"always" minlen:"4" maxlen:"32" doc:"Socket in the runtime directory, io-X, at which its caller listens and hands over its own standard input, output and error. Operator only. The channel is then descriptor 3, and the program is not restarted."`
 	Stderr   *string           `json:"stderr,omitzero" keep:"always" minlen:"2" maxlen:"4096" doc:"Path of a FIFO that gets what it writes to standard error, besides its log. The program waits for the reader. Operator only."`
+	Sign     *string           `json:"sign,omitzero" keep:"always" minlen:"2" maxlen:"4096" doc:"Path of the socket of an ssh-agent, with whose keys it may sign for git, and do nothing else: SSH_AUTH_SOCK names where. Operator only."`
 	Umask    *int64            `json:"umask,omitzero" keep:"always" min:"0" max:"511" doc:"Permissions that files it makes do not get, as a number: 18 is 022. Default: those of the kernel."`
 	Channel  *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Its channel to the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits   *Limits           `json:"limits,omitzero" keep:"always" doc:"Resource limits of the program, at most the spawner's own. Default: no limits."`

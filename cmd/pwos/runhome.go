@@ -105,7 +105,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	}
 	want := make(map[string]string)
 	if j.home == "" {
-		want[".gitconfig"] = gitSettings(ctx)
+		want[".gitconfig"] = gitSettings(ctx, gitKeys) + j.signing
 		// A file in the home, a mount of its own, cannot be linked into the project; without a setting, pnpm's store would be in the project.
 		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
 		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11
@@ -127,15 +127,15 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 }
 
 // gitKeys are the settings of git that an agent has from its user: who they are, and what decides how a repository looks. None of them
-// names a program, a file or an address, or signs, for which the agent has no key.
+// names a program, a file or an address, or signs: see sign.
 const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetags)|push\.(default|autosetupremote|followtags)|` +
 	`merge\.(conflictstyle|ff|renames|stat|autostash)|branch\.(sort|autosetupmerge|autosetuprebase)|tag\.sort|log\.(date|decorate|abbrevcommit)|` +
 	`(pull|rebase|rerere|advice|status|column)\.[a-z]+|color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
 	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|versionsort\.suffix)$`
 
-// gitSettings returns a configuration of git with the user's gitKeys, and nothing else of theirs.
-func gitSettings(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", gitKeys).Output()
+// gitSettings returns a configuration of git with those of the user's settings whose keys match, and nothing else of theirs.
+func gitSettings(ctx context.Context, keys string) string {
+	out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", keys).Output()
 	if err != nil { // there is no git here, or the user has none of them
 		return ""
 	}

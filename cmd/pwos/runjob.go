@@ -41,6 +41,7 @@ type job struct {
 	unpassed []string         // variables of the caller that the kernel would not accept
 	held     string           // files that are hidden without a question
 	git      *gitdirs.Session // what it has of the repositories of its project; nil: none
+	signing  string           // settings of git that sign
 	home     string           // the directory that the settings name as its home; "": the one that its name has
 }
 

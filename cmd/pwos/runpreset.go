@@ -23,6 +23,11 @@ type doors struct {
 
 // setUp completes a job: with a home, and what a preset has for its program.
 func (a *app) setUp(ctx context.Context, j *job) error {
+	if j.profile.Sign {
+		if err := j.sign(ctx); err != nil {
+			return cli.Misuse("pwos run", err)
+		}
+	}
 	host := cmp.Or(j.profile.Preset, filepath.Base(j.args[0]))
 	known := hostNamed(host)
 	if known == nil || known.preset == nil {

@@ -136,6 +136,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Stderr != nil && (!strings.HasPrefix(*p.Stderr, "/") || nul(*p.Stderr)) {
 		return kernel.Invalid("stderr", "must be an absolute path")
 	}
+	if p.Sign != nil && (!strings.HasPrefix(*p.Sign, "/") || nul(*p.Sign)) {
+		return kernel.Invalid("sign", "must be an absolute path")
+	}
 	if p.Snapshot != nil && p.Cwd == nil {
 		return kernel.Invalid("snapshot", "is a copy of cwd: name the directory too")
 	}
@@ -150,6 +153,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.Stderr != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name a file for standard error", call.PID).WithFix("only the operator may; leave out stderr")
+	}
+	if p.Sign != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name an ssh-agent", call.PID).WithFix("only the operator may; leave out sign")
 	}
 	if p.Secrets != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name secrets", call.PID).WithFix("only the operator may; leave out secrets")
@@ -250,6 +256,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"restart", p.Restart != nil},
 		{"stdio", p.Stdio != nil},
 		{"stderr", p.Stderr != nil},
+		{"sign", p.Sign != nil},
 		{"umask", p.Umask != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},
