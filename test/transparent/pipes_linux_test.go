@@ -39,6 +39,10 @@ func pipeSituations() []situation {
 			needs: "python3",
 		},
 		{line: in + `umask 027; RUN sh -c 'umask; echo x >made; mkdir d; install -m 4 in copy'; stat -c '%a %U %n' made d copy`},
+		{
+			line:  `git init -q; RUN sh -c 'echo w >w; mktemp >/dev/null; echo x >~/x; python3 -c "import tempfile; tempfile.mkdtemp()"; vim -u NONE -es +q! w; git add -A; git status --porcelain --ignored'`,
+			needs: "python3 vim",
+		},
 		{line: `umask 0; RUN sh -c 'umask; echo x >made; mkdir d'; stat -c '%a %n' made d; umask`},
 		{line: in + `mkdir d; chmod g+s d; RUN sh -c 'mkdir d/e d/f; chmod g+s d/f; git init -q --bare --shared repo; install -m 2755 -d i'; stat -c '%a %n' d d/e i repo`},
 	}
