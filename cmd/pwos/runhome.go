@@ -127,11 +127,11 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 }
 
 // gitKeys are the settings of git that an agent has from its user: who they are, and what decides how a repository looks. None of them
-// names a program, a file or an address, or signs: see sign.
+// names a program but that of LFS, a file or an address, or signs: see sign.
 const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetags)|push\.(default|autosetupremote|followtags)|` +
 	`merge\.(conflictstyle|ff|renames|stat|autostash)|branch\.(sort|autosetupmerge|autosetuprebase)|tag\.sort|log\.(date|decorate|abbrevcommit)|` +
 	`(pull|rebase|rerere|advice|status|column)\.[a-z]+|color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
-	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|versionsort\.suffix)$`
+	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|filter\.lfs\.(clean|smudge|process|required)|versionsort\.suffix)$`
 
 // gitSettings returns a configuration of git with those of the user's settings whose keys match, and nothing else of theirs.
 func gitSettings(ctx context.Context, keys string) string {
@@ -142,7 +142,10 @@ func gitSettings(ctx context.Context, keys string) string {
 	var b strings.Builder
 	for setting := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, given := strings.Cut(setting, "\n")
-		section, name, _ := strings.Cut(key, ".")
+		section, name := key[:strings.IndexByte(key, '.')], key[strings.LastIndexByte(key, '.')+1:]
+		if between := key[len(section) : len(key)-len(name)]; between != "." {
+			section += fmt.Sprintf(" %q", strings.Trim(between, "."))
+		}
 		fmt.Fprintf(&b, "[%s]\n\t%s", section, name)
 		if given {
 			value = strings.Map(func(r rune) rune {

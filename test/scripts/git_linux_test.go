@@ -2,11 +2,13 @@ package scripts_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -40,6 +42,13 @@ func TestGit(t *testing.T) {
 		"hooks":                 `new p; cd p; printf '#!/bin/sh\necho hook >>"$1"\n' >.git/hooks/commit-msg; chmod +x .git/hooks/commit-msg; $RUN sh -c 'git commit -q --allow-empty -m two; git log -1 --format=%B'; told .`,
 		"a clone, and a push":   `new src; git clone -q --bare src origin.git; mkdir p; mv origin.git p; cd p; $RUN sh -c 'git clone -q origin.git c; cd c; echo two >f; git commit -qam two; git push -q origin main; git fetch -q; git pull -q'; git -C origin.git log --format=%s; git -C c status -sb`,
 		"a rebase":              `new p; cd p; git checkout -qb side; echo s >g; git add g; git commit -qm side; git checkout -q main; echo two >f; git commit -qam two; $RUN sh -c 'git rebase -q main side; git log --format=%s side; git stash list; echo x >g; git stash -q; git stash pop -q; git checkout -q g; git bisect start HEAD HEAD~1 >/dev/null; git bisect reset >/dev/null 2>&1'; told .`,
+		"a clone to another":    `new src; mkdir p; mv src p; cd p; $RUN sh -c 'git clone -q --separate-git-dir=$PWD/sep src c; cat c/.git | sed "s|$PWD||"; cd c; echo two >f; git commit -qam two'; told c`,
+		"becoming sparse":       `new p; cd p; mkdir a b; touch a/x b/x; git add .; git commit -qm two; $RUN sh -c 'git sparse-checkout set a; ls; git sparse-checkout list; git config --get-regexp "sparse"'; ls; git sparse-checkout list; told .`,
+		"becoming whole":        `new p; cd p; mkdir a b; touch a/x b/x; git add .; git commit -qm two; git sparse-checkout set a; $RUN sh -c 'git sparse-checkout disable; ls'; ls; told .; git config --get core.sparsecheckout`,
+		"a sparse clone":        `new src; cd src; mkdir a b; touch a/x b/x; git add .; git commit -qm two; git config uploadpack.allowFilter true; cd ..; mkdir p; mv src p; cd p; $RUN sh -c 'git clone -q --sparse --filter=blob:none file://$PWD/src c; cd c; ls; git sparse-checkout add a; ls'; cd c; ls; git sparse-checkout list; told .`,
+		"a sparse work tree":    `new p; cd p; mkdir a b; touch a/x b/x; git add .; git commit -qm two; git worktree add -q ../w; cd ../w; git sparse-checkout set a; $RUN sh -c 'ls; git sparse-checkout add b; ls'; ls; told .; told ../p`,
+		"LFS":                   `new p; cd p; git lfs version >/dev/null 2>&1 || exit 0; git lfs install --local >/dev/null; git lfs track '*.big' >/dev/null; git add .; git commit -qm lfs; $RUN sh -c 'echo content >a.big; git add .; git commit -qm big; git cat-file -p HEAD:a.big; rm a.big; git checkout -q a.big; cat a.big; git lfs ls-files'; told .; git lfs ls-files`,
+		"settings of the user":  `export GIT_CONFIG_GLOBAL=$PWD/own; cp ~/.gitconfig own; new p; cd p; git config --global filter.lfs.clean 'tr a-z A-Z'; git config --global filter.lfs.smudge 'tr A-Z a-z'; git config --global filter.lfs.process ''; echo '*.big filter=lfs' >.gitattributes; $RUN sh -c 'echo content >a.big; git add .; git commit -qm big; git cat-file -p HEAD:a.big; rm a.big; git checkout -q a.big; cat a.big'; told .`,
 		"a bare repository":     `new p; git clone -q --bare p b; cd b; $RUN sh -c 'git branch x; git update-ref refs/heads/y main; git for-each-ref --format="%(refname)"'; bare .`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,11 +78,15 @@ func withGit(t *testing.T) place {
 	return p
 }
 
-// bash runs a line in a directory, and returns what it writes, and its exit status.
+// bash runs a line in a directory, and returns what it writes, and its exit status. A git that does not end, since it waits for a FIFO, is killed.
 func bash(t *testing.T, p place, dir, line string) (out string, status int) {
 	t.Helper()
 	var both bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", line)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(p.env(), "RUN=pwos run --"), dir, &both, &both
 	err := cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -131,7 +144,7 @@ printf '#!/bin/sh\ntouch %s/ran\n' $(dirname $PWD) >../ran.sh; chmod +x ../ran.s
 			if status != 0 {
 				t.Fatalf("run: %d %s", status, out)
 			}
-			after := `cd p; git status; echo more >more; git add more; git commit -qm more; git log --oneline | cat; git diff HEAD~1 | cat; git fetch -q; git push -q; git stash list; git -C ../w status; git -C sub status; git checkout -q -b b; git checkout -q main; git config --list | sort | diff ../before -; ls -A .git | grep -vx -e ORIG_HEAD -e FETCH_HEAD -e x -e y -e h -e .git | diff ../ls -
+			after := `cd p; git status; echo more >more; git add more; git commit -qm more; git log --oneline | cat; git diff HEAD~1 | cat; git fetch -q; git push -q; git stash list; git -C ../w status; git -C sub status; git checkout -q -b b; git checkout -q main; git config --list | grep -vx extensions.worktreeconfig=true | sort | diff ../before -; ls -A .git | grep -vx -e ORIG_HEAD -e FETCH_HEAD -e x -e y -e h -e .git | diff ../ls -
 git -C ../origin.git log --format=%s main | head -1; git -C ../evil.git for-each-ref | wc -l`
 			said, _ := bash(t, p, dir, after)
 			if _, err := os.Lstat(filepath.Join(dir, "ran")); err == nil {

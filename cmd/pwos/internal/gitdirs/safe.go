@@ -33,13 +33,19 @@ type known struct {
 }
 
 // isSafe reports whether a change of a key is taken over without a question: a new remote, with its address and the usual fetch; the tracking of
-// a branch that is new; the name and address of an author where none was. They send nothing elsewhere that the user sends.
+// a branch that is new; the name and address of an author where none was. They send nothing elsewhere that the user sends. Whether the
+// checkout is sparse is in the index too, which the agent has written, and its patterns.
 func (k *known) isSafe(key string) bool {
+	if sparse[key] && slices.Equal(k.base[key], k.real[key]) && len(k.ours[key]) == 1 && isBool(k.ours[key][0]) {
+		return true
+	}
 	if k.base[key] != nil || k.real[key] != nil || len(k.ours[key]) != 1 {
 		return false
 	}
 	section, name, last := split(key)
 	switch section {
+	case "extensions": // of the sparse checkout; nothing of the agent's is in the other file
+		return key == "extensions.worktreeconfig" && k.ours[key][0] == "true"
 	case "remote":
 		return (last == "url" || last == "fetch") && k.isNewRemote(name)
 	case "branch":
@@ -49,6 +55,9 @@ func (k *known) isSafe(key string) bool {
 	}
 	return false
 }
+
+// sparse are the settings of a sparse checkout that are true or false.
+var sparse = map[string]bool{"core.sparsecheckout": true, "core.sparsecheckoutcone": true, "index.sparse": true}
 
 // isNewRemote reports whether there is such a remote since the agent, and nothing of the user's meant it before.
 func (k *known) isNewRemote(name string) bool {
@@ -143,7 +152,7 @@ func split(key string) (section, name, last string) {
 func (s Settings) runs() (keys []string) {
 	for key, values := range s {
 		if running.MatchString(key) || strings.HasPrefix(key, "alias.") && slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(strings.TrimSpace(v), "!") }) {
-			if key == "core.fsmonitor" && !slices.ContainsFunc(values, func(v string) bool { return !isBool(v) }) {
+			if (key == "core.fsmonitor" || key == "extensions.worktreeconfig") && !slices.ContainsFunc(values, func(v string) bool { return !isBool(v) }) {
 				continue
 			}
 			keys = append(keys, key)
