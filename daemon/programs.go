@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -65,7 +66,7 @@ func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "a
 // of those that a crash has ended.
 func (d *Daemon) sweep(known func(pid int64) bool) {
 	d.programs.Forget(d.agentsDir(), known)
-	if err := host.RemoveAll(filepath.Join(d.agentsDir(), actors.TmpName)); err != nil {
+	if err := rmtree.Dir(filepath.Join(d.agentsDir(), actors.TmpName)); err != nil {
 		d.log.Warn("temporary files of an earlier kernel's programs could not be removed", "error", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
-	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -70,7 +70,7 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 		Space: s.Space, Files: s.Tree, Modules: modules,
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
-	if err := host.RemoveAll(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on the old ones
+	if err := rmtree.Dir(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on the old ones
 		log.Warn("files of an earlier kernel's programs could not be removed", "error", err)
 	}
 	if !cfg.Tools.Programs {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
 // tmp returns the program's directory for temporary files, as the host sees it.
@@ -35,7 +37,7 @@ func (c Command) removeTmp() error {
 	if c.Tmp == "" {
 		return nil
 	}
-	return RemoveAll(c.Tmp)
+	return rmtree.Dir(c.Tmp)
 }
 
 // shareTmp makes the directory in the working directory, which other programs there may have made before. It is only
@@ -57,19 +59,4 @@ func withoutPath(err error) error {
 		return at.Err
 	}
 	return err
-}
-
-// RemoveAll removes a directory tree, even if a program has removed the permissions of directories. The processes of the
-// program must have ended.
-func RemoveAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(name, 0o700) // before WalkDir reads it
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

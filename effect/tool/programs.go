@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/internal/regular"
+	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -40,7 +41,7 @@ func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 		return output{}, cannotStart("its directory cannot be made")
 	}
 	defer func() {
-		if host.RemoveAll(dir) != nil && err == nil {
+		if rmtree.Dir(dir) != nil && err == nil {
 			err = failed("what it left cannot be removed")
 		}
 	}()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -136,7 +137,7 @@ func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
 		if err != nil || remembered(pid) {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+		if err := rmtree.Dir(filepath.Join(dir, f.Name())); err != nil {
 			p.Log.Warn("directory of a forgotten agent not removed", "pid", pid, "error", err)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
 // Store is the directory of all homes.
@@ -109,7 +111,7 @@ func (s Store) Remove(name string) (err error) {
 			return err
 		}
 	}
-	return errors.Join(remove(root, code), remove(root, path.Join(seeds, code)), remove(root, path.Join(renewals, code)))
+	return errors.Join(rmtree.Below(root, code), rmtree.Below(root, path.Join(seeds, code)), rmtree.Below(root, path.Join(renewals, code)))
 }
 
 // Home is an open home.

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/internal/replace"
+	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
 // Prepare sets the files that each start begins with, besides those that were imported. A home that the user has named gets now
@@ -86,7 +87,7 @@ func (s Store) Renew(at, searchPath string) (err error) {
 		if err := h.parents(name, false); err != nil {
 			return err
 		}
-		if err := remove(h.root, name); err != nil {
+		if err := rmtree.Below(h.root, name); err != nil {
 			return fmt.Errorf("renew %s: %w", name, err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
 // write writes a file. One with the same content stays, and one with another is overwritten in place: programs that run with the
@@ -20,7 +22,7 @@ func (h *Home) write(name string, text []byte) error {
 	if info, err := h.root.Lstat(name); err == nil && info.Mode().IsRegular() && h.fill(name, 0, text) == nil {
 		return nil
 	}
-	if err := remove(h.root, name); err != nil {
+	if err := rmtree.Below(h.root, name); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if err := h.fill(name, os.O_CREATE|os.O_EXCL, text); err != nil {
@@ -85,20 +87,6 @@ func (h *Home) parents(name string, make bool) error {
 		}
 	}
 	return nil
-}
-
-// remove removes a tree, also if an agent has taken the rights to its directories.
-func remove(root *os.Root, name string) error {
-	if root.RemoveAll(name) == nil {
-		return nil
-	}
-	_ = fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			_ = root.Chmod(at, 0o700) // before WalkDir reads it
-		}
-		return nil
-	})
-	return root.RemoveAll(name)
 }
 
 // links returns how many names a file has.
