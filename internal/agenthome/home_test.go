@@ -64,7 +64,7 @@ func TestRenew(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, home, outside string) error{
 		"nothing": func(*testing.T, string, string) error { return nil },
 		"files": func(t *testing.T, home, _ string) error {
-			for _, file := range []string{".bashrc", ".gitconfig", ".config/git/config", ".config/fish/conf.d/x.fish", "tools/ls", ".local/lib/python3.12/site-packages/x.pth"} {
+			for _, file := range []string{".bashrc", ".gitconfig", ".config/git/config", ".config/fish/conf.d/x.fish", ".local/share/fish/vendor_conf.d/x.fish", ".docker/cli-plugins/docker-x", "tools/ls", ".local/lib/python3.12/site-packages/x.pth"} {
 				testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(home, file)), 0o700))
 				testkit.Must(t, os.WriteFile(filepath.Join(home, file), []byte("evil"), 0o700))
 			}
@@ -112,7 +112,7 @@ func TestRenew(t *testing.T) {
 					t.Errorf("%s is %q, %v", file, text, err)
 				}
 			}
-			for _, file := range []string{".bashrc", ".config/git", ".config/fish", "tools", ".local/lib/python3.12/site-packages/x.pth"} {
+			for _, file := range []string{".bashrc", ".config/git", ".config/fish", ".local/share/fish/vendor_conf.d", ".docker/cli-plugins", "tools", ".local/lib/python3.12/site-packages/x.pth"} {
 				if _, err := os.Stat(filepath.Join(home.Path, file)); !os.IsNotExist(err) {
 					t.Errorf("%s is left: %v", file, err)
 				}

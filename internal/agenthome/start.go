@@ -15,17 +15,19 @@ func startFiles() []string {
 		// shells
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc",
 		".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc", ".config/fish", ".config/nushell", ".config/powershell", ".xonshrc", ".config/xonsh",
-		".pam_environment", ".config/environment.d", ".config/direnv", ".direnvrc", ".config/starship.toml",
+		".pam_environment", ".config/environment.d", ".config/direnv", ".direnvrc", ".config/starship.toml", ".bash_completion",
+		".local/share/bash-completion", ".local/share/fish/vendor_conf.d", ".local/share/fish/vendor_functions.d", ".local/share/fish/vendor_completions.d",
 		// version control, remote shells, transfers
-		".gitconfig", ".config/git", ".hgrc", ".config/hg", ".config/jj", ".ssh/config", ".ssh/rc", ".ssh/environment", ".curlrc", ".config/curlrc", ".wgetrc",
+		".gitconfig", ".config/git", ".config/gh/config.yml", ".config/husky", ".huskyrc", ".hgrc", ".config/hg", ".config/jj", ".jjconfig.toml", ".ssh/config", ".ssh/rc", ".ssh/environment",
+		".curlrc", ".config/curlrc", ".wgetrc", ".gnupg/gpg.conf", ".gnupg/gpg-agent.conf", ".gnupg/dirmngr.conf",
 		// editors, pagers, terminals, debuggers
 		".vimrc", ".vim", ".gvimrc", ".exrc", ".config/nvim", ".config/vim", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el", ".config/emacs", ".nanorc",
-		".config/nano", ".lesskey", ".config/lesskey", ".tmux.conf", ".config/tmux", ".screenrc", ".gdbinit", ".config/gdb", ".lldbinit", ".pdbrc", ".psqlrc", ".sqliterc", ".my.cnf",
+		".config/nano", ".local/share/nvim/site", ".config/helix", ".mailcap", ".config/bat", ".config/lazygit", ".lesskey", ".config/lesskey", ".tmux.conf", ".config/tmux", ".screenrc", ".gdbinit", ".config/gdb", ".lldbinit", ".pdbrc", ".psqlrc", ".sqliterc", ".my.cnf",
 		// languages and package managers
 		".npmrc", ".yarnrc", ".yarnrc.yml", ".config/pnpm", ".bunfig.toml", ".node_repl", ".config/pip", ".pip", ".pydistutils.cfg", ".pythonrc", ".pythonrc.py", ".config/uv",
 		".local/lib/python*/site-packages/*.pth", ".local/lib/python*/site-packages/*customize.py", ".ipython/profile_default/startup", ".cargo/config", ".cargo/config.toml",
 		".config/go", ".gemrc", ".irbrc", ".pryrc", ".bundle/config", ".gradle/init.gradle", ".gradle/init.d", ".gradle/gradle.properties", ".m2/settings.xml", ".mavenrc",
-		".Rprofile", ".Renviron", ".config/composer", ".config/mise", ".asdfrc", ".default-*",
+		".condarc", ".config/pypoetry/config.toml", ".jupyter", ".terraformrc", ".docker/cli-plugins", ".Rprofile", ".Renviron", ".config/composer", ".config/mise", ".asdfrc", ".default-*",
 		// sessions
 		".config/systemd", ".config/autostart",
 		// hosts of agents
