@@ -48,7 +48,7 @@ func (p *Plan) Cover(mounts int) error {
 			errs = append(errs, fmt.Errorf("%s: %w", l.path, err))
 		}
 	}
-	if err := unix.Unmount(fdPath(b.staging), unix.MNT_DETACH); err != nil {
+	if err := unix.Unmount(stagingPoint, unix.MNT_DETACH); err != nil {
 		errs = append(errs, fmt.Errorf("unmount staging: %w", err))
 	}
 	return errors.Join(errs...)

@@ -38,7 +38,7 @@ func (p *Plan) flags() (flags int) {
 // Enter creates the namespaces of the calling thread and sets them up. It needs Capabilities, or user 0.
 func (p *Plan) Enter() error {
 	if flags := p.flags(); flags != 0 {
-		if err := unix.Unshare(flags); err != nil {
+		if err := unshare(flags); err != nil {
 			return fmt.Errorf("make namespaces: %w", err)
 		}
 	}
@@ -98,9 +98,6 @@ func (p *Plan) Restrict() error {
 
 // build builds the file tree in a separate mount namespace: everything read-only and without devices, then the layers.
 func (p *Plan) build() error {
-	if err := apart(); err != nil {
-		return err
-	}
 	defer unix.Umask(unix.Umask(0)) // the umask belongs to this thread in such a namespace
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
@@ -111,6 +108,11 @@ func (p *Plan) build() error {
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}); err != nil {
 		return fmt.Errorf("make file systems read-only: %w", err)
+	}
+	if p.PIDs {
+		if err := addProcesses(); err != nil {
+			return fmt.Errorf("mount %s: %w", processDir, err)
+		}
 	}
 	if err := b.stage(); err != nil {
 		return fmt.Errorf("mount staging: %w", err)
@@ -125,7 +127,7 @@ func (p *Plan) build() error {
 			return fmt.Errorf("make %s read-only: %w", path, err)
 		}
 	}
-	if err := unix.Unmount(fdPath(b.staging), unix.MNT_DETACH); err != nil {
+	if err := unix.Unmount(stagingPoint, unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("unmount staging: %w", err)
 	}
 	if err := unix.Chdir(p.Dir); err != nil {
@@ -134,26 +136,28 @@ func (p *Plan) build() error {
 	return nil
 }
 
-// apart returns an error if the calling thread still has the mounts of init, since its mounts would then affect the
-// machine.
-func apart() error {
-	own, err := os.Readlink("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return fmt.Errorf("look at mount namespace: %w", err)
+// unshare moves the calling thread to namespaces of its own. It returns an error if the thread still has the mounts that it had,
+// since its mounts would then affect the machine.
+func unshare(flags int) error {
+	const mounts = "/proc/thread-self/ns/mnt"
+	before, err := os.Readlink(mounts)
+	if err == nil {
+		err = unix.Unshare(flags)
 	}
-	machine, err := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
-	if err == nil && own == machine {
-		return errors.New("make mount namespace: the thread has the mounts of the process that started it")
+	if err != nil || flags&unix.CLONE_NEWNS == 0 {
+		return err
 	}
-	return nil // a parent of another user cannot be inspected, and then nothing can be mounted over its tree either
+	if after, err := os.Readlink(mounts); err != nil || after == before {
+		return errors.Join(errors.New("the mounts are still those of the machine"), err)
+	}
+	return nil
 }
 
 // builder builds layers. Its descriptors stay open until execve closes them.
 type builder struct {
-	plan    *Plan
-	staging int            // a tmpfs with files and whiteouts, while the tree is being built
-	trees   map[string]int // the source of each place, by target
-	empty   map[string]int // file systems to make read-only at the end
+	plan  *Plan
+	trees map[string]int // the source of each place, by target
+	empty map[string]int // file systems to make read-only at the end
 }
 
 // open opens the places while the machine's tree is still complete and writable.
@@ -184,15 +188,16 @@ func (b *builder) open() error {
 	return nil
 }
 
-// stagingPoint is a directory that every machine has, and below which there is no layer.
+// stagingPoint is a directory that every machine has, also in a /proc of the program's own, and below which there is no layer.
 const stagingPoint = "/proc/fs"
 
-// stage mounts the file system that is needed until the tree is built.
-func (b *builder) stage() (err error) {
-	if b.staging, err = tmpfs("1m", "0700", "100k"); err != nil {
+// stage mounts a tmpfs for files and whiteouts, which is needed until the tree is built.
+func (*builder) stage() error {
+	fd, err := tmpfs("1m", "0700", "100k")
+	if err != nil {
 		return err
 	}
-	return attach(b.staging, stagingPoint)
+	return attach(fd, stagingPoint)
 }
 
 // add builds one layer.
@@ -262,7 +267,7 @@ func (b *builder) file(n int, l layer) error {
 			return err
 		}
 	}
-	path := filepath.Join(fdPath(b.staging), "f"+itoa(n))
+	path := filepath.Join(stagingPoint, "f"+itoa(n))
 	mode := os.FileMode(0o444)
 	if l.content == "" {
 		mode = 0 // no program should take it for the hidden one
@@ -282,7 +287,7 @@ func (b *builder) file(n int, l layer) error {
 
 // symlink puts a symbolic link over a file.
 func (b *builder) symlink(n int, l layer) error {
-	path := filepath.Join(fdPath(b.staging), "l"+itoa(n))
+	path := filepath.Join(stagingPoint, "l"+itoa(n))
 	if err := os.Symlink(l.content, path); err != nil {
 		return err
 	}
@@ -301,7 +306,7 @@ func (b *builder) symlink(n int, l layer) error {
 // veil puts an overlay over a directory. Hidden names are whiteouts in the upper layer, which also hide files that are
 // created later. A socket in an overlay has another inode than the listening one, so no process can connect to it.
 func (b *builder) veil(n int, l layer) error {
-	upper := filepath.Join(fdPath(b.staging), "v"+itoa(n))
+	upper := filepath.Join(stagingPoint, "v"+itoa(n))
 	if err := os.Mkdir(upper, 0o755); err != nil {
 		return err
 	}
@@ -389,6 +394,23 @@ func tmpfs(size, mode, files string) (int, error) {
 		return -1, fmt.Errorf("tmpfs: %w", err)
 	}
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+// addProcesses mounts a /proc with the processes of this process's PID namespace.
+func addProcesses() error {
+	fs, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return err
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return err
+	}
+	return attach(fd, processDir)
 }
 
 func attach(fd int, path string) error {

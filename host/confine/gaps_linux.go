@@ -44,7 +44,7 @@ func (m Means) Gaps() []string {
 		{os.Geteuid() == 0, "agents that run as user 0 can read what only root can read outside /etc, /var, /boot and home directories, and what is made there while they run (run them as another user: user of [agents])"},
 		{true, "agents can take advisory locks (flock) on files that they can read"},
 		{true, "agents can choose the processors that processes of their user run on, the daemon included"},
-		{true, "agents see the names and command lines of all processes in /proc"},
+		{!m.PIDs, "agents see the names and command lines of all processes in /proc (needs PID namespaces, and mount namespaces in which /proc can be mounted)"},
 		{true, "limits on processor time, memory and descriptors bind each process, not an agent's sum"},
 	} {
 		if g.open {

@@ -44,6 +44,7 @@ type Means struct {
 	IPv6    bool // which networks have
 	IPC     bool // IPC namespaces
 	Ptys    bool // pseudo-terminals of its own in a mount namespace
+	PIDs    bool // PID namespaces with a /proc, in a mount namespace
 	User    bool // the namespaces must be in a user namespace, since this process has no privilege to create them
 }
 
@@ -77,6 +78,7 @@ func (m Means) missing(net string) (list []string) {
 		{m.Mounts, "mount namespaces"},
 		{m.Overlay, "overlay file systems in them"},
 		{m.IPC, "IPC namespaces"},
+		{m.PIDs, "PID namespaces with a /proc of their own"},
 		{m.Network || net == NetOpen, "network namespaces"},
 	} {
 		if !need.has {

@@ -124,6 +124,7 @@ type Plan struct {
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
 func New(r Request, has Means) (*Plan, error) {
+	has.PIDs = has.PIDs && has.Mounts // without /proc of its own, a program would not find itself
 	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams, Sockets: r.Sockets}
 	p.Locals, p.Publishes = r.Locals, r.Publishes
 	if p.Strict {
@@ -228,6 +229,9 @@ const (
 	ptysDir    = "/dev/pts"
 	ptysMaster = "/dev/ptmx"
 )
+
+// processDir is where programs look up processes.
+const processDir = "/proc"
 
 // devices are harmless and needed by programs. Others can be opened only if they are requested: a disk contains everything
 // that is hidden, and a terminal what the operator types.

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"net/netip"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,10 +16,11 @@ const (
 	triedLink
 	triedPtys
 	triedIPv6
+	triedPIDs
 )
 
 // Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
-// The caller's goroutine must be locked to that thread, which ends with the process. Creating a namespace is not
+// The caller's goroutine must be locked to that thread, which ends with the process; PID namespaces are tried if it is the first process of one. Creating a namespace is not
 // sufficient: some systems allow that and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNET) == nil && loopback() == nil && names() == nil {
@@ -30,7 +32,7 @@ func Try() (tried int) {
 			tried |= triedLink
 		}
 	}
-	if unix.Unshare(unix.CLONE_NEWNS) == nil {
+	if unshare(unix.CLONE_NEWNS) == nil {
 		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory is suitable
 			if !isDir(dir) {
 				continue
@@ -43,6 +45,9 @@ func Try() (tried int) {
 				}
 				if p.layers[0] = (layer{kind: ptys, path: ptysDir}); p.build() == nil && canOpenPty() {
 					tried |= triedPtys
+				}
+				if p := (&Plan{Dir: "/dev", Means: Means{PIDs: true}}); os.Getpid() == 1 && p.build() == nil {
+					tried |= triedPIDs
 				}
 			}
 			break
@@ -59,7 +64,7 @@ func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter(), Notify: canNotify()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0
 	m.Network, m.IPC, m.Link, m.Ptys = tried&triedNetwork != 0, tried&triedIPC != 0, tried&triedLink != 0, tried&triedPtys != 0
-	m.IPv6 = tried&triedIPv6 != 0
+	m.IPv6, m.PIDs = tried&triedIPv6 != 0, tried&triedPIDs != 0
 	m.User = user && tried != 0
 	return m
 }

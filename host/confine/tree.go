@@ -239,6 +239,13 @@ func (t *tree) given() []layer {
 	}) {
 		list = append(list, layer{kind: ptys, path: ptysDir})
 	}
+	if t.has.PIDs {
+		for _, m := range t.mounts { // a container may have mounted something over what would tell of its machine
+			if m.point != processDir && within(m.point, processDir) {
+				list = append(list, layer{kind: bindMount, path: m.point, source: m.point, optional: true})
+			}
+		}
+	}
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}

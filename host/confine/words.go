@@ -11,7 +11,7 @@ var errWords = errors.New("the words are no plan")
 // Words encodes the plan for the process that carries it out, in a form that needs no parser.
 func (p *Plan) Words() []string {
 	w := words{
-		itoa(p.ABI), flag(p.Filter), flag(p.Notify), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.Link), flag(p.IPv6), flag(p.IPC), flag(p.Ptys), flag(p.User),
+		itoa(p.ABI), flag(p.Filter), flag(p.Notify), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.Link), flag(p.IPv6), flag(p.IPC), flag(p.Ptys), flag(p.PIDs), flag(p.User),
 		flag(p.Strict), p.Net, p.Dir, flag(p.ReadOnly), itoa(p.Upstreams), p.Sockets, flag(p.Terminal),
 	}
 	w.list(p.Writable)
@@ -31,7 +31,7 @@ func (p *Plan) Words() []string {
 func ReadPlan(from []string) (*Plan, error) {
 	r := &reader{rest: from}
 	p := &Plan{Means: Means{
-		ABI: r.number(), Filter: r.flag(), Notify: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), Link: r.flag(), IPv6: r.flag(), IPC: r.flag(), Ptys: r.flag(), User: r.flag(),
+		ABI: r.number(), Filter: r.flag(), Notify: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), Link: r.flag(), IPv6: r.flag(), IPC: r.flag(), Ptys: r.flag(), PIDs: r.flag(), User: r.flag(),
 	}}
 	p.Strict, p.Net, p.Dir, p.ReadOnly, p.Upstreams, p.Sockets = r.flag(), r.word(), r.word(), r.flag(), r.number(), r.word()
 	p.Terminal = r.flag()
