@@ -1,12 +1,14 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -24,6 +26,7 @@ const callerTime = 10 * time.Second
 type caller struct {
 	conn  *net.UnixConn
 	files []handed // by number, until they are the program's
+	deaf  bool     // it does not read what it is told
 	// opens says that the client can use a terminal that the host opens, in place of those among files.
 	opens bool
 	// logs says that the client shows the program's output itself, and returns it to the log.
@@ -254,8 +257,8 @@ func (p *Process) forward(sig syscall.Signal) {
 	case syscall.SIGHUP, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.watched != nil && !p.reaped {
-			_ = syscall.Kill(p.watched.pid, sig) // as in signalLocked
+		if !p.reaped {
+			_ = syscall.Kill(p.first, sig) // as in signalLocked
 		}
 	case syscall.SIGSTOP, syscall.SIGCONT:
 		s := &p.suspension
@@ -265,6 +268,35 @@ func (p *Process) forward(sig syscall.Signal) {
 			p.Signal(sig)
 		}
 	}
+}
+
+// stopped tells the caller that the program was stopped by a key or by itself, so that the caller can stop too, and its shell goes
+// on.
+func (p *Process) stopped() {
+	if p.caller == nil || p.caller.deaf {
+		return
+	}
+	s := &p.suspension
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.on || p.halts() || !isStopped(p.OSPID()) { // the kernel has stopped it, or did so for a moment
+		return
+	}
+	err := p.caller.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	if err == nil {
+		_, err = p.caller.conn.Write([]byte{byte(syscall.SIGTSTP)})
+	}
+	p.caller.deaf = err != nil
+}
+
+// isStopped reports whether a process is stopped.
+func isStopped(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	state := bytes.LastIndexByte(stat, ')') + len(") ")
+	return state < len(stat) && stat[state] == 'T'
 }
 
 // close closes the connection and descriptors that no program has got.

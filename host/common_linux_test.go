@@ -23,6 +23,18 @@ func open(t testing.TB) *host.Host {
 	return h
 }
 
+// openShared opens a host without PID namespaces.
+func openShared(t testing.TB) *host.Host {
+	t.Helper()
+	means, err := host.Probe()
+	testkit.Must(t, err)
+	means.PIDs = false
+	h, err := host.New(host.Options{Means: &means})
+	testkit.Must(t, err)
+	t.Cleanup(func() { h.Close(context.Background(), 0) })
+	return h
+}
+
 // shell returns a command that runs a script.
 func shell(t testing.TB, script string, args ...string) host.Command {
 	t.Helper()

@@ -24,13 +24,13 @@ type hosting struct {
 	orphan   int
 }
 
-// startDaemon starts a hosting.
-func startDaemon(t *testing.T) *hosting {
+// startDaemon starts a hosting. Without PID namespaces (shared), only marks find orphans.
+func startDaemon(t *testing.T, shared bool) *hosting {
 	t.Helper()
 	self, err := os.Executable()
 	testkit.Must(t, err)
 	dir := t.TempDir()
-	d := &hosting{instance: dir, cmd: exec.Command(self, "t-daemon", dir, dir)}
+	d := &hosting{instance: dir, cmd: exec.Command(self, "t-daemon", dir, dir, strconv.FormatBool(shared))}
 	out, err := d.cmd.StdoutPipe()
 	testkit.Must(t, err)
 	testkit.Must(t, d.cmd.Start())
@@ -53,8 +53,8 @@ func startDaemon(t *testing.T) *hosting {
 		}
 		d.agents = append(d.agents, pid)
 	}
-	d.orphan = readPID(t, filepath.Join(dir, "orphan"))
-	readPID(t, filepath.Join(dir, "orphan.clings"))
+	d.orphan = readPID(t, d.agents[0], filepath.Join(dir, "orphan-stay"))
+	readPID(t, d.agents[1], filepath.Join(dir, "orphan-cling.clings"))
 	d.guard = guardOf(d.cmd.Process.Pid)
 	if d.guard == 0 {
 		t.Fatal("the daemon has no guard")
@@ -101,7 +101,7 @@ func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
 	for i := range 5 {
 		t.Run(itoa(i), func(t *testing.T) {
-			d := startDaemon(t)
+			d := startDaemon(t, i%2 == 0)
 			testkit.Must(t, d.cmd.Process.Kill())
 			gone(t, append(d.agents, d.orphan, d.guard)...)
 		})
@@ -112,7 +112,7 @@ func TestDaemonKilled(t *testing.T) {
 // daemon.
 func TestGuardIgnores(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t)
+	d := startDaemon(t, true)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		testkit.Must(t, syscall.Kill(d.guard, sig))
 	}
@@ -124,7 +124,7 @@ func TestGuardIgnores(t *testing.T) {
 // same kernel kills its orphans, and processes that did not die. A start of another kernel does not.
 func TestGuardKilledToo(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t)
+	d := startDaemon(t, true)
 	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another guard
 	testkit.Eventually(t, "the stop of every thread", func() bool { return stopped(d.cmd.Process.Pid) })
 	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
@@ -145,7 +145,7 @@ func TestGuardKilledToo(t *testing.T) {
 // TestGuardReplaced: a killed guard is replaced, and the new one works.
 func TestGuardReplaced(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t)
+	d := startDaemon(t, true)
 	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
 	next := 0
 	testkit.Eventually(t, "another guard", func() bool {

@@ -16,19 +16,26 @@ import (
 // another agent, not all processes of its user. It may read such values. A program that is not confined may do all of it.
 func TestReach(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h, shared := open(t), openShared(t)
 	if !host.MeansOf(h).Filter {
 		t.Skip("this system has no system call filter")
 	}
 	other := start(t, h, shell(t, "read x"))
-	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict} {
-		if mode == host.SandboxStrict {
-			strict(t, h)
-		}
-		for _, pid := range []int{os.Getpid(), other.OSPID(), 0} {
+	strict(t, h)
+	const init = 1
+	for _, try := range []struct {
+		host *host.Host
+		mode host.Mode
+		pids []int
+	}{
+		{shared, host.SandboxDefault, []int{os.Getpid(), other.OSPID(), 0}},
+		{h, host.SandboxDefault, []int{init, 0}},
+		{h, host.SandboxStrict, []int{init, 0}},
+	} {
+		for _, pid := range try.pids {
 			c := helper(t, "t-reach", itoa(pid))
-			c.Sandbox = mode
-			lines := strings.Split(strings.TrimSuffix(output(t, h, c), "\n"), "\n")
+			c.Sandbox = try.mode
+			lines := strings.Split(strings.TrimSuffix(output(t, try.host, c), "\n"), "\n")
 			for _, line := range lines {
 				what, came, _ := strings.Cut(line, ": ")
 				want := "operation not permitted"
@@ -36,11 +43,11 @@ func TestReach(t *testing.T) {
 					want = "ok"
 				}
 				if came != want {
-					t.Errorf("%s of %d in %s: %s, want %s", what, pid, mode, came, want)
+					t.Errorf("%s of %d in %s: %s, want %s", what, pid, try.mode, came, want)
 				}
 			}
 			if len(lines) != 10 {
-				t.Errorf("%d in %s: %q", pid, mode, lines)
+				t.Errorf("%d in %s: %q", pid, try.mode, lines)
 			}
 		}
 	}

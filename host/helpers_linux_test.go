@@ -25,7 +25,7 @@ func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
 		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame, "t-spoil-told": spoilTold,
-		"t-secrets": secretsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
+		"t-secrets": secretsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling, "t-leaves": leaves,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
 }
@@ -109,7 +109,17 @@ var onMain = func() bool {
 
 // daemon hosts an agent, reports that, and waits to be killed.
 func daemon(args []string) int {
-	h, err := host.New(host.Options{Instance: args[0]})
+	options := host.Options{Instance: args[0]}
+	if len(args) > 2 && args[2] == "true" {
+		means, err := host.Probe()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		means.PIDs = false
+		options.Means = &means
+	}
+	h, err := host.New(options)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -117,7 +127,7 @@ func daemon(args []string) int {
 	dir := args[1]
 	for _, how := range []string{"stay", "cling"} {
 		p, err := h.Start(context.Background(), host.Command{
-			Argv: []string{"/proc/self/exe", "t-orphan", filepath.Join(dir, "orphan"), how}, Dir: dir, PID: 1,
+			Argv: []string{"/proc/self/exe", "t-orphan", filepath.Join(dir, "orphan-"+how), how}, Dir: dir, PID: 1,
 		})
 		if err != nil {
 			fmt.Println(err)
@@ -257,8 +267,14 @@ func notHere(err error) error {
 func setLimit(args []string) int {
 	n, _ := strconv.ParseUint(args[1], 10, 64)
 	if len(args) > 2 { // a process that breaks it may be killed before it can report
-		if err := os.WriteFile(args[2], []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		if err := writeNumber(args[2]); err != nil {
 			return 1
+		}
+		for {
+			if _, err := os.Stat(args[2]); err != nil {
+				break // who has read the number removes it
+			}
+			time.Sleep(time.Millisecond)
 		}
 	}
 	which := map[string]int{"locks": unix.RLIMIT_LOCKS, "rss": unix.RLIMIT_RSS}[args[0]]
@@ -309,6 +325,23 @@ func sibling(args []string) int {
 		return 1
 	}
 	return idle(nil)
+}
+
+// leaves leaves its process group for that of a child, and ends with a status of its own when it is told.
+func leaves([]string) int {
+	child, err := os.StartProcess("/proc/self/exe", []string{"helper", "t-idle"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true}})
+	if err == nil {
+		err = syscall.Setpgid(0, child.Pid)
+	}
+	if err != nil {
+		said("leave", err)
+		return 1
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	fmt.Println("on")
+	<-told
+	return 5
 }
 
 // echoFD3 answers on the channel that PWOS_FD names.

@@ -216,7 +216,7 @@ func (h *Host) look() {
 	}
 	h.killSpoiled(found)
 	for _, p := range agents {
-		if most := p.command.Limits.Processes; most > 0 && int64(len(found[p.mark])) > most && int64(own(found[p.mark])) > most {
+		if most := p.command.Limits.Processes; most > 0 && int64(len(found[p.mark])) > most && int64(own(p.withoutInit(found[p.mark]))) > most {
 			p.killFor(ReasonProcesses)
 		}
 	}

@@ -134,7 +134,7 @@ func TestOrphans(t *testing.T) {
 			p := start(t, h, c)
 			pid := 0
 			if how == "stay" {
-				pid = readPID(t, filepath.Join(c.Dir, "orphan"))
+				pid = readPID(t, p.OSPID(), filepath.Join(c.Dir, "orphan"))
 				if _, parent := stat(pid); parent == p.OSPID() {
 					t.Fatalf("the parent of process %d has not ended", pid)
 				}
@@ -163,7 +163,7 @@ func TestOrphansHaveGrace(t *testing.T) {
 	c := shell(t, `setsid sh -c 'trap "sleep 0.1; echo done >late; exit" TERM; echo $$ >pid; while :; do sleep 0.05; done' & 
 		trap 'exit 0' TERM; while :; do sleep 0.05; done`)
 	p := start(t, h, c)
-	pid := readPID(t, filepath.Join(c.Dir, "pid"))
+	pid := readPID(t, p.OSPID(), filepath.Join(c.Dir, "pid"))
 	testkit.Must(t, p.Terminate(t.Context(), bound))
 	if text, err := os.ReadFile(filepath.Join(c.Dir, "late")); err != nil || string(text) != "done\n" || alive(pid) {
 		t.Errorf("got %q, %v, alive %v", text, err, alive(pid))
@@ -178,7 +178,7 @@ func TestFirstThreadEnds(t *testing.T) {
 	c.Read = c.Argv[:1]
 	c.Argv = []string{"/bin/sh", "-c", `setsid "$0" t-lonely pid & while :; do sleep 1000; done`, c.Argv[0]}
 	p := start(t, h, c)
-	pid := readPID(t, filepath.Join(c.Dir, "pid"))
+	pid := readPID(t, p.OSPID(), filepath.Join(c.Dir, "pid"))
 	testkit.Eventually(t, "the end of the first thread", func() bool { s, _ := stat(pid); return s == 'Z' })
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 	if tasks, err := os.ReadDir("/proc/" + itoa(pid) + "/task"); err == nil && len(tasks) > 1 {

@@ -59,7 +59,7 @@ func (h *Host) killSpoiled(found map[mark][]int) {
 	}
 }
 
-// awaits reports whether a process is an agent's first one, which the host still has to reap.
+// awaits reports whether a process is an agent's init, which the host still has to reap.
 func (h *Host) awaits(pid int) bool {
 	return slices.ContainsFunc(h.Processes(), func(p *Process) bool {
 		p.mu.Lock()
@@ -82,18 +82,29 @@ func sweepAll(wants func(mark) bool) {
 	}, wants, func(int) bool { return false }, 0)
 }
 
-// list returns the processes with the agent's mark, including zombies, and those with a broken mark, which may be the
-// agent's.
+// list returns the processes with the agent's mark, except for its init and including zombies, and those with a broken mark, which
+// may be the agent's.
 func (p *Process) list() ([]int, error) {
 	found, err := p.host.search.fresh()
-	return slices.Concat(found[p.mark], found[spoiled]), err
+	return slices.Concat(p.withoutInit(found[p.mark]), found[spoiled]), err
+}
+
+// withoutInit removes the init from a list of the agent's processes.
+func (p *Process) withoutInit(pids []int) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return pid == p.watched.pid })
 }
 
 // is reports whether a mark is the agent's.
 func (p *Process) is(m mark) bool { return m == p.mark }
 
-// killOthers kills the processes that an agent's first process left when it ended. It returns their number.
-func (p *Process) killOthers() int { return sweep(p.list, p.is, p.host.awaits, p.watched.pid) }
+// killOthers kills the processes that an agent's program left when it, or its init, ended. It returns their number.
+func (p *Process) killOthers() int {
+	program := p.OSPID()
+	if p.watched.over() {
+		program = 0 // it may still run
+	}
+	return sweep(p.list, p.is, p.host.awaits, program)
+}
 
 // others counts the agent's processes, except for the first, that have not ended.
 func (p *Process) others() int {
@@ -103,7 +114,7 @@ func (p *Process) others() int {
 	}
 	n := 0
 	for _, pid := range pids {
-		if pid != p.watched.pid && signalMarked(pid, 0, p.is) {
+		if pid != p.OSPID() && signalMarked(pid, 0, p.is) {
 			n++
 		}
 	}

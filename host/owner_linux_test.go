@@ -156,7 +156,8 @@ func TestTamper(t *testing.T) {
 			c := shell(t, `(setsid "$0" t-limit "$1" "$2" pid &); while :; do sleep 1000; done`)
 			c.Argv = append(c.Argv[:3], helper(t).Argv[0], which, u64(value))
 			p := start(t, h, c)
-			pid := readPID(t, filepath.Join(c.Dir, "pid"))
+			pid := readPID(t, p.OSPID(), filepath.Join(c.Dir, "pid"))
+			testkit.Must(t, os.Remove(filepath.Join(c.Dir, "pid")))
 			// It is first the agent's, then tampered with, then gone. It must never be without an owner, since that would
 			// make it the operator's.
 			testkit.Eventually(t, "the end of the process", func() bool {
@@ -190,14 +191,15 @@ func TestTamper(t *testing.T) {
 	}
 }
 
-// TestSibling: a process that an agent makes the daemon's own child still belongs to the agent, and is reaped.
+// TestSibling: a process that an agent makes a child of its own parent still belongs to the agent, and is reaped.
 func TestSibling(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	c := helper(t, "t-sibling", "pid")
 	p := start(t, h, c)
-	pid := readPID(t, filepath.Join(c.Dir, "pid"))
-	if _, parent := stat(pid); parent != os.Getpid() || !p.Has(pid) {
+	pid := readPID(t, p.OSPID(), filepath.Join(c.Dir, "pid"))
+	_, above := stat(p.OSPID())
+	if _, parent := stat(pid); parent != above || !p.Has(pid) {
 		t.Errorf("the parent is %d, and it counts as the agent's: %v", parent, p.Has(pid))
 	}
 	testkit.Must(t, p.Terminate(t.Context(), 0))

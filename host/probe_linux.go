@@ -58,7 +58,12 @@ func try(user bool) (int, error) {
 	if user {
 		userNamespace(attr.Sys)
 	}
+	newPIDs(attr.Sys)
 	pid, err := syscall.ForkExec(self, []string{probeArg, probeArg}, attr)
+	if err != nil { // without PID namespaces
+		attr.Sys.Cloneflags &^= unix.CLONE_NEWPID
+		pid, err = syscall.ForkExec(self, []string{probeArg, probeArg}, attr)
+	}
 	closeFile(theirs)
 	if err != nil {
 		return 0, err

@@ -62,8 +62,8 @@ func children() (list []string) {
 	return list
 }
 
-// readPID waits for a number in a file.
-func readPID(t testing.TB, path string) int {
+// readPID waits for the number of a process in a file, which it has written in the PID namespace of process near.
+func readPID(t testing.TB, near int, path string) int {
 	t.Helper()
 	var pid int
 	testkit.Eventually(t, "a number in "+path, func() bool {
@@ -73,5 +73,5 @@ func readPID(t testing.TB, path string) int {
 		}
 		return err == nil
 	})
-	return pid
+	return testkit.Outside(t, near, pid)
 }

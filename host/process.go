@@ -43,8 +43,11 @@ type Process struct {
 	asked sync.Once     // TERM is sent once
 	told  chan struct{} // closed before it is sent
 
+	named chan struct{} // closed when first is known, or will not be
+
 	mu     sync.Mutex
-	reaped bool        // the group's number may be reused
+	first  int         // the system's number of the program; 0: it is not known yet
+	reaped bool        // that number, and the group's, may be reused
 	reason Reason      // why the host ends it
 	until  time.Time   // when its other processes are killed after the first one has ended
 	late   *time.Timer // for EndAt, or nil
@@ -66,14 +69,11 @@ func (p *Process) PID() int64 { return p.command.PID }
 // AgentID returns the agent's name.
 func (p *Process) AgentID() string { return p.command.AgentID }
 
-// OSPID returns the system's number of the first process, which leads the agent's session and group.
+// OSPID returns the system's number of the program's process, which leads a process group; 0 before it is known.
 func (p *Process) OSPID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watched == nil { // before the fork
-		return 0
-	}
-	return p.watched.pid
+	return p.first
 }
 
 // Program returns the absolute path of the program.
@@ -130,10 +130,30 @@ func (p *Process) Signal(sig syscall.Signal) {
 }
 
 // signalLocked is Signal for a caller that has locked mu. A signal to an ended process has no effect, and its number is not
-// reused before it is reaped.
+// reused while its init runs. EPERM means that the host's user lacks the right.
 func (p *Process) signalLocked(sig syscall.Signal) {
-	if p.watched != nil && !p.reaped {
-		_ = syscall.Kill(-p.watched.pid, sig) // never ESRCH; EPERM means that the host's user lacks the right
+	switch {
+	case p.watched == nil || p.reaped || p.watched.over():
+	case p.first != 0:
+		_ = syscall.Kill(-p.first, sig) // ESRCH: the program has left its group, and no other process is in it
+		if sig == syscall.SIGKILL {
+			_ = syscall.Kill(p.first, sig)
+		}
+	case sig == syscall.SIGKILL: // there is no program yet
+		_ = syscall.Kill(p.watched.pid, sig)
+	}
+}
+
+// name stores the number of the program. It kills it if Kill was called before it existed.
+func (p *Process) name(pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first = pid
+	close(p.named)
+	select {
+	case <-p.killed:
+		p.signalLocked(syscall.SIGKILL)
+	default:
 	}
 }
 
@@ -209,6 +229,9 @@ func (p *Process) begin(w *watched) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watched = w
+	if p.first = w.program(); p.first != 0 {
+		close(p.named)
+	}
 	select {
 	case <-p.killed:
 		p.signalLocked(syscall.SIGKILL)
@@ -222,6 +245,7 @@ func (p *Process) run(logged <-chan struct{}) {
 		timer := time.AfterFunc(wall, func() { p.killFor(ReasonWall) })
 		defer timer.Stop()
 	}
+	p.hear()
 	p.watched.wait()
 	ran := time.Since(p.started)
 	p.mu.Lock()

@@ -194,11 +194,11 @@ func TestSandboxOlder(t *testing.T) {
 	}
 }
 
-// TestSandboxOthers: a program can neither signal nor trace the daemon or another agent, nor write into their memory or
-// take their descriptors.
+// TestSandboxOthers: without a PID namespace, a program can neither signal nor trace the daemon or another agent, nor write into their
+// memory or take their descriptors.
 func TestSandboxOthers(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := openShared(t)
 	level(t, h, 1)
 	other := start(t, h, shell(t, "read x"))
 	for _, pid := range []int{os.Getpid(), other.OSPID()} {

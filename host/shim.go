@@ -76,6 +76,7 @@ type order struct {
 	mark    mark  // 0: none, if the system has no marks
 	status  int   // descriptor for errors; it closes when the program runs
 	hand    int   // socket over which it hands descriptors over to the daemon; 0: none
+	report  int   // socket over which it tells of the program, which is its child then; 0: it becomes the program
 	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this process becomes the program
 	cpu     int64 // limits as in Limits
 	memory  int64 //
@@ -101,7 +102,7 @@ func (o order) words() []string {
 	}
 	var list []string
 	for _, n := range []int64{
-		int64(o.parent), int64(o.mark), int64(o.status), int64(o.hand), int64(o.born), o.cpu, o.memory, o.files, int64(o.uid), int64(o.gid), int64(o.umask),
+		int64(o.parent), int64(o.mark), int64(o.status), int64(o.hand), int64(o.report), int64(o.born), o.cpu, o.memory, o.files, int64(o.uid), int64(o.gid), int64(o.umask),
 		int64(len(groups)), int64(len(plan)), int64(len(o.env)),
 	} {
 		list = append(list, strconv.FormatInt(n, 10))
@@ -111,7 +112,7 @@ func (o order) words() []string {
 
 // readOrder decodes the words of words.
 func readOrder(words []string) (o order, err error) {
-	const numbers = 14
+	const numbers = 15
 	if len(words) < numbers+1 {
 		return o, fmt.Errorf("%d words are too few", len(words))
 	}
@@ -130,13 +131,13 @@ func readOrder(words []string) (o order, err error) {
 		list, rest = rest[:count], rest[count:]
 		return list
 	}
-	groups, plan, env := take(n[11]), take(n[12]), take(n[13])
+	groups, plan, env := take(n[12]), take(n[13]), take(n[14])
 	if err != nil {
 		return o, err
 	}
 	o = order{
-		parent: int(n[0]), mark: mark(n[1]), status: int(n[2]), hand: int(n[3]), born: int(n[4]),
-		cpu: n[5], memory: n[6], files: n[7], uid: int(n[8]), gid: int(n[9]), umask: int(n[10]),
+		parent: int(n[0]), mark: mark(n[1]), status: int(n[2]), hand: int(n[3]), report: int(n[4]), born: int(n[5]),
+		cpu: n[6], memory: n[7], files: n[8], uid: int(n[9]), gid: int(n[10]), umask: int(n[11]),
 		program: words[numbers], env: env, argv: rest,
 	}
 	for _, text := range groups {
@@ -152,7 +153,7 @@ func readOrder(words []string) (o order, err error) {
 	return o, err
 }
 
-// become turns this process into the program. It returns only if that fails, with the exit code.
+// become turns this process into the program, or into its init. It returns only if that fails, with the exit code.
 func become(words []string) int {
 	const failed = 126
 	o, err := readOrder(words)
@@ -172,7 +173,7 @@ func become(words []string) int {
 	return failed
 }
 
-// carry applies everything and calls execve. It returns the stage that failed.
+// carry applies everything and executes the program. It returns the stage that failed.
 func (o order) carry(status *os.File) (string, error) {
 	if err := o.bind(); err != nil {
 		return "fork", err
@@ -206,15 +207,11 @@ func (o order) carry(status *os.File) (string, error) {
 	if o.umask >= 0 {
 		syscall.Umask(o.umask)
 	}
-	// The limits come last, since they apply to the rest of this process too, and the limit on memory is the very last:
-	// this process may already exceed it, and Go ends the process if it cannot get another thread or page.
+	// The limits come last, since they apply to the rest of this process too.
 	if err := o.limit(); err != nil {
 		return "limits", err
 	}
-	if err := o.limitMemory(); err != nil {
-		return "limits", err
-	}
-	return "exec", syscall.Exec(o.program, o.argv, o.env)
+	return o.execute(status)
 }
 
 // readStatus converts the shim's text to an error. If the text is only that the shim is ready, the program runs.

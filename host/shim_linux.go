@@ -44,9 +44,10 @@ func (o order) tie() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("bind to the daemon's life: %w", err)
 	}
-	// If the daemon died before that call, no signal follows.
-	if parent := os.Getppid(); parent != o.parent {
-		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
+	// If the daemon died before that call, no signal follows. Its number is unknown in a PID namespace, but nobody reads the status then.
+	poll := []unix.PollFd{{Fd: int32(o.status)}}
+	if _, err := unix.Poll(poll, 0); err != nil || poll[0].Revents != 0 {
+		return fmt.Errorf("the daemon has ended: %w", unix.ESRCH)
 	}
 	return nil
 }
@@ -82,6 +83,9 @@ func (o order) replace() error {
 	next.born = 0
 	attr := &syscall.ProcAttr{Env: []string{childVar + "=1"}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}}
 	userNamespace(attr.Sys)
+	if o.isolated() {
+		attr.Sys.Cloneflags |= unix.CLONE_NEWPID
+	}
 	for fd := range o.born {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -151,29 +155,6 @@ func (o order) restrict() error {
 		return nil
 	}
 	return o.plan.HandOver(o.hand)
-}
-
-// limitMemory sets the limit on memory without an opportunity for the scheduler to start a thread.
-//
-// RLIMIT_DATA is used instead of RLIMIT_AS: it counts private writable memory, while RLIMIT_AS counts address space, of
-// which Go, Node and Java reserve many gigabytes that they never use. It does not count shared memory, and counts stacks of
-// threads in full. RLIMIT_NPROC is not used: it counts all processes of a user, of all agents, and none of user 0; the host
-// counts itself.
-func (o order) limitMemory() error {
-	if o.memory == 0 {
-		return nil
-	}
-	now, err := hard(0, unix.RLIMIT_DATA)
-	if err != nil {
-		return err
-	}
-	value := min(uint64(o.memory), now)
-	limit := &unix.Rlimit{Cur: value, Max: value}
-	_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_DATA, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("set limit of memory to %d: %w", o.memory, errno)
-	}
-	return nil
 }
 
 // limit sets the resource limits except for that on memory.

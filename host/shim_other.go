@@ -5,6 +5,7 @@ package host
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,8 +32,10 @@ func (order) enter() error { return nil }
 
 func (order) restrict() error { return nil }
 
-// limitMemory does nothing: limit sets all limits.
-func (order) limitMemory() error { return nil }
+// execute becomes the program.
+func (o order) execute(*os.File) (string, error) {
+	return "exec", syscall.Exec(o.program, o.argv, o.env)
+}
 
 // limit sets the resource limits.
 func (o order) limit() error {

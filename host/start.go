@@ -65,6 +65,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		stage, err = "sandbox", served
 	}
 	if err == nil && closeErr == nil {
+		<-p.named // what the program's process has told before it executed the program
 		if p.caller != nil {
 			h.workers.Go(func() { p.caller.attend(p) })
 		}
@@ -78,7 +79,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 // prepare checks a command and opens what the fork needs.
 func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	p := &Process{
-		host: h, command: c, told: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{}),
+		host: h, command: c, told: make(chan struct{}), named: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{}),
 	}
 	var err error
 	if p.command, err = c.normal(); err != nil {
@@ -160,6 +161,20 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		o.hand = len(files)
 		files = append(files, other)
 	}
+	reports, told, err := openReports()
+	if err != nil {
+		return nil, nil, class(err)
+	}
+	if told != nil {
+		defer func() {
+			if err != nil {
+				_ = reports.Close() // nothing was sent over it
+			}
+		}()
+		e.extra = append(e.extra, told)
+		o.report = len(files)
+		files = append(files, told)
+	}
 	var born, tells *os.File
 	if p.plan != nil && p.plan.User && p.plan.Namespaces() {
 		if born, tells, err = os.Pipe(); err != nil {
@@ -177,6 +192,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
 		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir, files: files,
+		first: born == nil && p.plan != nil && p.plan.PIDs,
 	})
 	if err == nil && born != nil {
 		w, err = replaced(w, born, tells)
@@ -186,6 +202,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		close(p.done) // Close may be waiting for it
 		return nil, nil, err
 	}
+	w.reports = reports
 	p.begin(w)
 	h.mu.Lock()
 	h.tell(p)
@@ -253,6 +270,7 @@ type forkCall struct {
 	env   []string
 	dir   string
 	files []descriptor
+	first bool // in a PID namespace of its own
 	reply chan forkReply
 }
 
@@ -303,6 +321,9 @@ func (c *forkCall) do() (*watched, error) {
 	for _, file := range c.files {
 		// Fd makes an end of the host's blocking, as programs expect it. The host does not use these ends. Those of a caller are as they were.
 		attr.Files = append(attr.Files, file.Fd())
+	}
+	if c.first {
+		newPIDs(attr.Sys)
 	}
 	w := newWatched(attr.Sys)
 	pid, err := syscall.ForkExec(self, c.argv, attr)

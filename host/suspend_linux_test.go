@@ -74,7 +74,7 @@ func TestSuspend(t *testing.T) {
 		}
 		pid, err := strconv.Atoi(lines.Text())
 		testkit.Must(t, err)
-		pids = append(pids, pid)
+		pids = append(pids, testkit.Outside(t, p.OSPID(), pid))
 	}
 	<-suspend(t, p, pids, func() bool {
 		p.Suspend() // it returns immediately
@@ -150,7 +150,7 @@ func TestHaltedIsTold(t *testing.T) {
 		trap 'echo yes >heard; read line <go; exit 5' TERM; echo $$ >first; wait`)
 	testkit.Must(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
 	p := start(t, h, c)
-	pids := []int{readPID(t, filepath.Join(c.Dir, "first")), readPID(t, filepath.Join(c.Dir, "pid"))}
+	pids := []int{readPID(t, p.OSPID(), filepath.Join(c.Dir, "first")), readPID(t, p.OSPID(), filepath.Join(c.Dir, "pid"))}
 	p.Want(true)
 	p.Halt()
 	testkit.Eventually(t, "all processes are stopped", func() bool { return allStopped(t, pids) })

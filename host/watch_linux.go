@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"syscall"
 
@@ -15,11 +16,14 @@ func rssUnit() int64 { return 1024 }
 // itself returns the path of the running program, also if its file was replaced.
 func itself() (string, error) { return "/proc/self/exe", nil }
 
-// watched is a child whose end is awaited without a thread: its pidfd becomes readable.
+// watched is a child whose end is awaited without a thread: its pidfd becomes readable. If it is the init of a program, the program's
+// end is awaited, and its own follows.
 type watched struct {
-	pid  int
-	fd   int
-	file *os.File
+	pid     int
+	fd      int
+	file    *os.File
+	reports *net.UnixConn // of an init, or nil
+	end     *report       // the program's, or nil
 }
 
 // newWatched requests a pidfd from the fork.
@@ -42,8 +46,35 @@ func (w *watched) begin(pid int) error {
 	return nil
 }
 
-// wait returns when the child has ended. The child is not reaped, so its number, and that of its group, are not reused.
+// program returns 0: the child is the init of the program, whose number it reports.
+func (w *watched) program() int { return 0 }
+
+// over reports whether an init has ended, and the program's number may be reused.
+func (w *watched) over() bool { return w.reports != nil && ended(w.fd) }
+
+// hear calls f with the reports of an init until its program has ended, with that, or the init has.
+func (w *watched) hear(f func(r report, sender int)) {
+	if w.reports == nil {
+		return
+	}
+	for w.end == nil {
+		r, sender, err := readReport(w.reports)
+		if err != nil {
+			return
+		}
+		if r.Event == eventEnded {
+			w.end = &r
+		}
+		f(r, sender)
+	}
+}
+
+// wait returns when the child has ended, or the program of an init. It is not reaped, so its number, and that of its group, are not
+// reused.
 func (w *watched) wait() {
+	if w.end != nil {
+		return
+	}
 	raw, err := w.file.SyscallConn()
 	if err == nil {
 		err = raw.Read(func(fd uintptr) bool { return ended(int(fd)) })
@@ -61,13 +92,21 @@ func (w *watched) wait() {
 	}
 }
 
-// reap reaps a child that has ended.
+// reap reaps a child that has ended, or ends the init of a program that has, and returns how that ended.
 func (w *watched) reap() (status syscall.WaitStatus, usage syscall.Rusage) {
+	if w.reports != nil {
+		_ = syscall.Kill(w.pid, syscall.SIGKILL) // it may have ended
+		_ = w.reports.Close()
+	}
 	for {
 		_, err := syscall.Wait4(w.pid, &status, 0, &usage)
 		if !errors.Is(err, syscall.EINTR) {
 			closeFile(w.file)
-			return status, usage
+			break
 		}
 	}
+	if w.end != nil {
+		return syscall.WaitStatus(w.end.Status), w.end.Usage
+	}
+	return status, usage
 }

@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"io"
 	"os"
 	"runtime"
 	"syscall"
@@ -22,10 +23,20 @@ func itself() (string, error) { return os.Executable() }
 
 // watched is a child whose end a thread awaits.
 type watched struct {
-	pid    int
-	status syscall.WaitStatus
-	usage  syscall.Rusage
+	pid     int
+	status  syscall.WaitStatus
+	usage   syscall.Rusage
+	reports io.Closer // nil
 }
+
+// openReports opens nothing: the child is the program.
+func openReports() (ours io.Closer, theirs *os.File, err error) { return nil, nil, nil }
+
+// newPIDs does nothing: no plan has PID namespaces.
+func newPIDs(*syscall.SysProcAttr) {}
+
+// hear does nothing: nobody reports.
+func (*Process) hear() {}
 
 func newWatched(*syscall.SysProcAttr) *watched { return &watched{} }
 
@@ -34,6 +45,12 @@ func (w *watched) begin(pid int) error {
 	w.pid = pid
 	return nil
 }
+
+// program returns the number of the program.
+func (w *watched) program() int { return w.pid }
+
+// over returns false: the child is the program, whose number is not reused before it is reaped.
+func (w *watched) over() bool { return false }
 
 // wait returns when the child has ended. Not all of these systems can wait without reaping.
 func (w *watched) wait() {

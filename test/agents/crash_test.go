@@ -3,6 +3,7 @@ package agents_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -69,8 +70,17 @@ func TestDaemonKilled(t *testing.T) {
 func (c *client) awaitForked(t *testing.T, pid int64, osPID int) (all []int) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("forks of pid %d", pid), func() bool {
+		var now forked
 		text := c.awaitKey(t, fmt.Sprintf("forked/%d", pid))
-		return json.Unmarshal([]byte(text), &all) == nil && len(all) == 4 && all[0] == osPID
+		place, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", osPID))
+		if json.Unmarshal([]byte(text), &now) != nil || len(now.Numbers) != 4 || now.Place != place { // of the previous run
+			return false
+		}
+		all = nil
+		for _, number := range now.Numbers {
+			all = append(all, testkit.Outside(t, osPID, number))
+		}
+		return all[0] == osPID
 	})
 	return all
 }

@@ -216,6 +216,14 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 	}
 }
 
+// awaitPID returns the number of a process of an agent, which the agent stores under a key as it sees it.
+func (c *client) awaitPID(t *testing.T, pid int64, key string) (number int) {
+	t.Helper()
+	_, err := fmt.Sscan(c.awaitKey(t, key), &number)
+	testkit.Must(t, err)
+	return testkit.Outside(t, *c.get(t, pid).OSPID, number)
+}
+
 // Terminate is answered when no process of an agent is left: processes that ignore TERM are killed, with what they have
 // started, including orphans in separate sessions.
 func TestTerminateTakesEverything(t *testing.T) {
@@ -223,9 +231,7 @@ func TestTerminateTakesEverything(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll, "stubborn")
-	var orphan, own int
-	fmt.Sscan(c.awaitKey(t, "orphan"), &orphan)
-	fmt.Sscan(c.awaitKey(t, "own"), &own)
+	orphan, own := c.awaitPID(t, pid, "orphan"), c.awaitPID(t, pid, "own")
 	d := c.get(t, pid)
 	if d.State != "RUNNING" || *d.OSPID != own || !testkit.Alive(own) || !testkit.Alive(orphan) || d.Sandbox == nil {
 		t.Fatalf("before: %+v, own %d, orphan %d", d, own, orphan)
@@ -329,11 +335,7 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1))
 	daemon := p.launch(t)
 	c := p.dial(t)
-	c.spawn(t, allowAll, "stubborn")
-	var own int
-	if _, err := fmt.Sscan(c.awaitKey(t, "own"), &own); err != nil {
-		t.Fatal(err)
-	}
+	own := c.awaitPID(t, c.spawn(t, allowAll, "stubborn"), "own")
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
 	testkit.Eventually(t, "the daemon shuts down", func() bool { return strings.Contains(daemon.Output(), "shutting down") })

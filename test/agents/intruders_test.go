@@ -14,6 +14,12 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
+// forked has the numbers of processes, and the PID namespace in which these are their numbers.
+type forked struct {
+	Place   string
+	Numbers []int
+}
+
 // forking has a child, an orphan, and an orphan's orphan, which all ignore TERM, and stores their numbers.
 func forking([]string) int {
 	signal.Ignore(syscall.SIGTERM)
@@ -34,7 +40,8 @@ func forking([]string) int {
 		n, _ := strconv.Atoi(text)
 		numbers = append(numbers, n)
 	}
-	if err := c.note("forked/"+os.Getenv("PWOS_PID"), numbers); err != nil {
+	place, _ := os.Readlink("/proc/self/ns/pid") // fails on other systems, always
+	if err := c.note("forked/"+os.Getenv("PWOS_PID"), forked{place, numbers}); err != nil {
 		return failed(err)
 	}
 	return idle(nil)

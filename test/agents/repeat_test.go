@@ -26,9 +26,7 @@ func TestTerminateRepeated(t *testing.T) {
 			daemon := p.launch(t)
 			first, c := p.dial(t), p.dial(t)
 			pid := c.spawn(t, allowAll, "stubborn")
-			var orphan, own int
-			fmt.Sscan(c.awaitKey(t, "orphan"), &orphan)
-			fmt.Sscan(c.awaitKey(t, "own"), &own)
+			orphan, own := c.awaitPID(t, pid, "orphan"), c.awaitPID(t, pid, "own")
 			end := func(c *client) {
 				t.Helper()
 				testkit.Must(t, c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)))
