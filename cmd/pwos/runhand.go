@@ -15,7 +15,7 @@ import (
 
 // serve hands the descriptors over to the kernel, once.
 func (o *ownStdio) serve() {
-	defer close(o.settled)
+	defer close(o.unheard)
 	taken := sync.OnceFunc(func() { close(o.taken) })
 	defer taken()
 	for {
@@ -27,7 +27,7 @@ func (o *ownStdio) serve() {
 			o.kernel = conn
 			_ = o.listener.Close() // and removes the socket
 			taken()
-			o.settle()
+			o.listen()
 			return
 		}
 		_ = conn.Close() // not the kernel
@@ -60,34 +60,50 @@ const (
 	takesLog                  // a pipe to the agent's log, for what is shown
 )
 
-// settle takes what the kernel passes on before the program starts, until begin or close ends the wait. What cannot be set up is not
-// confirmed, and the program does not start.
-func (o *ownStdio) settle() {
+// listen takes what the kernel passes on before the program starts, and hears when the program stops, until close. What cannot be
+// set up is not confirmed, and the program does not start.
+func (o *ownStdio) listen() {
 	for {
 		what, fd, err := o.receive()
 		switch {
 		case err != nil:
 			return
-		case what == takesTerminal && o.terminal != nil:
-			err = o.terminal.replace(fd)
-		case what == takesLog && o.shows:
-			err = o.shown.open(fd)
-		default:
-			err = errors.Join(errors.New("the kernel passes on what was not asked for"), unix.Close(fd))
+		case fd < 0:
+			select {
+			case o.stops <- struct{}{}:
+			default: // this process will stop anyway
+			}
+			continue
 		}
-		if err != nil {
+		if err := o.take(what, fd); err != nil {
 			return
 		}
 		_, _ = o.kernel.Write([]byte{what}) // fails if the kernel has ended, which others see
 	}
 }
 
-// receive receives a descriptor from the kernel, which says what it is.
+// take sets up a descriptor that the kernel passes on.
+func (o *ownStdio) take(what byte, fd int) error {
+	o.taking.Lock()
+	defer o.taking.Unlock()
+	switch {
+	case what == takesTerminal && o.terminal != nil:
+		return o.terminal.replace(fd)
+	case what == takesLog && o.shows:
+		return o.shown.open(fd)
+	}
+	return errors.Join(errors.New("the kernel passes on what was not asked for"), unix.Close(fd))
+}
+
+// receive receives a descriptor from the kernel, which says what it is; -1: the kernel says that the program has stopped.
 func (o *ownStdio) receive() (what byte, fd int, err error) {
 	says, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := o.kernel.ReadMsgUnix(says, control)
-	if err != nil {
-		return 0, 0, err
+	told, n, _, _, err := o.kernel.ReadMsgUnix(says, control)
+	if err != nil || told == 0 {
+		return 0, 0, errors.Join(err, net.ErrClosed)
+	}
+	if n == 0 {
+		return says[0], -1, nil
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(messages) != 1 {
@@ -101,11 +117,11 @@ func (o *ownStdio) receive() (what byte, fd int, err error) {
 	return says[0], fds[0], nil
 }
 
-// unwait ends the wait of settle.
-func (o *ownStdio) unwait() error {
+// unlisten ends listen.
+func (o *ownStdio) unlisten() error {
 	if err := o.kernel.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return fmt.Errorf("hand over standard input and output: %w", err)
 	}
-	<-o.settled
+	<-o.unheard
 	return nil
 }

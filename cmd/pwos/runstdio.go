@@ -39,7 +39,9 @@ type ownStdio struct {
 	signals  chan os.Signal // to be forwarded
 	taken    chan struct{}  // closed when the kernel has the descriptors, or will not get them
 	kernel   *net.UnixConn  // nil: it has not got them; set before taken is closed
-	settled  chan struct{}  // closed when the kernel can pass on no terminal any more
+	taking   sync.Mutex     // while what the kernel passes on is set up
+	stops    chan struct{}  // gets a value when the program has stopped
+	unheard  chan struct{}  // closed when the kernel is not listened to any more
 	workers  sync.WaitGroup
 	over     chan struct{}
 }
@@ -52,7 +54,7 @@ func newOwnStdio(a *app, dir string, noTTY bool) (o *ownStdio, err error) {
 	if err := sweepStdio(dir); err != nil {
 		return nil, err
 	}
-	o = &ownStdio{app: a, files: [3]*os.File{a.Stdin, a.Stdout, a.Stderr}, taken: make(chan struct{}), settled: make(chan struct{}), over: make(chan struct{})}
+	o = &ownStdio{app: a, files: [3]*os.File{a.Stdin, a.Stdout, a.Stderr}, taken: make(chan struct{}), stops: make(chan struct{}, 1), unheard: make(chan struct{}), over: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.close())
@@ -157,9 +159,8 @@ func (o *ownStdio) begin(keep bool) error {
 	if <-o.taken; o.kernel == nil { // it could not even try to start the program
 		return nil
 	}
-	if err := o.unwait(); err != nil {
-		return err
-	}
+	o.taking.Lock() // what was passed on before the program ran is set up
+	defer o.taking.Unlock()
 	o.workers.Go(o.forward)
 	if err := o.closeFiles(); err != nil {
 		return err
@@ -178,9 +179,28 @@ func (o *ownStdio) begin(keep bool) error {
 		}
 	}
 	if o.terminal != nil {
-		return o.terminal.attach()
+		if err := o.terminal.attach(); err != nil {
+			return err
+		}
 	}
+	o.workers.Go(o.stop)
 	return nil
+}
+
+// stop stops this process when the program has stopped, until the shell continues it.
+func (o *ownStdio) stop() {
+	for {
+		select {
+		case <-o.stops:
+		case <-o.over:
+			return
+		}
+		if o.terminal != nil {
+			o.terminal.suspend()
+		} else {
+			_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) // the continuation is forwarded
+		}
+	}
 }
 
 // forward sends signals on. A stop also stops this process, until the shell continues it.
@@ -242,7 +262,7 @@ func (o *ownStdio) close() error {
 	if o.signals != nil { // and serve runs
 		signal.Stop(o.signals)
 		if <-o.taken; o.kernel != nil {
-			errs = append(errs, o.unwait())
+			errs = append(errs, o.unlisten())
 		}
 	}
 	errs = append(errs, o.closeFiles())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,11 +34,14 @@ type terminal struct {
 	before  *term.State // of own; nil: not attached
 	in      *cli.PatientFile
 	out     terminalModes
+	output  counter // of bytes shown
 	signals chan os.Signal
-	over    chan struct{} // closed by detach
-	shown   chan struct{} // closed when all output was shown
-	workers sync.WaitGroup
-	hangUp  func() error
+	// continued gets a value when the shell has continued this process, and this has taken the terminal back.
+	continued chan struct{}
+	over      chan struct{} // closed by detach
+	shown     chan struct{} // closed when all output was shown
+	workers   sync.WaitGroup
+	hangUp    func() error
 }
 
 // newTerminal creates a pseudo-terminal with the size and the settings of this process's terminal. It returns nil if standard input, output
@@ -117,12 +120,12 @@ func (t *terminal) attach() (err error) {
 	if t.before, err = term.GetState(int(t.own.Fd())); err != nil {
 		return errors.Join(fmt.Errorf("read settings of terminal: %w", err), t.in.Close())
 	}
-	t.signals, t.over, t.shown = make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	t.signals, t.continued, t.over, t.shown = make(chan os.Signal, 2), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
 	t.takeBack() // also the size, which may have changed before signal.Notify
 	t.workers.Go(func() {
 		defer close(t.shown)
-		_, _ = io.Copy(io.MultiWriter(&t.out, t.log), t.ours) // until the program's end is closed, or the output fails
+		_, _ = io.Copy(io.MultiWriter(&t.out, t.log, &t.output), t.ours) // until the program's end is closed, or the output fails
 		t.log.close()
 		_ = t.hangUp()
 	})
@@ -132,9 +135,6 @@ func (t *terminal) attach() (err error) {
 	t.workers.Go(t.control)
 	return nil
 }
-
-// suspendKey is Ctrl-Z.
-const suspendKey = 0x1a
 
 // typing copies what is typed to the program, until the pseudo-terminal ends or detach is called. In the background it reads nothing:
 // what is typed is for others, and the system would stop this process.
@@ -149,17 +149,8 @@ func (t *terminal) typing() {
 			continue
 		}
 		n, err := t.own.Read(keys)
-		for typed := keys[:n]; len(typed) > 0; {
-			head, rest, found := bytes.Cut(typed, []byte{suspendKey})
-			if found && !t.suspends() {
-				head = typed[:len(head)+1]
-			} else if found {
-				t.tell(syscall.SIGSTOP) // control sees it
-			}
-			if _, err := t.ours.Write(head); err != nil {
-				return
-			}
-			typed = rest
+		if n > 0 {
+			_, err = t.ours.Write(keys[:n])
 		}
 		if err != nil {
 			return
@@ -173,49 +164,59 @@ func (t *terminal) foreground() bool {
 	return err != nil || group == syscall.Getpgrp() // with an error it does not control this process
 }
 
-// glance is a poll interval: the system does not report that a process which is not a child has stopped.
+// glance is how often a process in the background looks whether it is in the foreground again, and how long one waits for a shell.
 const glance = 200 * time.Millisecond
 
-// control handles SIGWINCH and SIGCONT, and suspends this process when the program has stopped.
+// control handles SIGWINCH and SIGCONT.
 func (t *terminal) control() {
-	every := time.NewTicker(glance)
-	defer every.Stop()
-	for {
-		select {
-		case sig, ok := <-t.signals:
-			switch {
-			case !ok:
-				return
-			case sig == syscall.SIGCONT: // the shell may have changed the terminal
-				t.takeBack()
-			default:
-				_ = t.resize() // fails if the terminal is closed, which its reader reports
+	for sig := range t.signals {
+		if sig == syscall.SIGCONT { // the shell may have changed the terminal
+			t.takeBack()
+			select {
+			case t.continued <- struct{}{}:
+			default: // nobody waits
 			}
-		case <-every.C:
-			if t.leaderStopped() {
-				t.suspend(glance)
-			}
+			continue
 		}
+		_ = t.resize() // fails if the terminal is closed, which its reader reports
 	}
 }
 
 // suspend restores the terminal and stops this process, as the program has stopped, until the shell continues it; then it continues the
-// program. Without a shell the system ignores the stop, and the program continues after settle.
-func (t *terminal) suspend(settle time.Duration) {
+// program. Without a shell the system ignores the stop, and the program continues after a while.
+func (t *terminal) suspend() {
+	select {
+	case <-t.continued: // earlier
+	default:
+	}
+	t.calm()
 	t.restore()
 	_ = syscall.Kill(0, syscall.SIGTSTP)
-	late := time.NewTimer(settle)
-	defer late.Stop()
-	for waiting := true; waiting; {
-		select {
-		case sig, ok := <-t.signals:
-			waiting = ok && sig != syscall.SIGCONT
-		case <-late.C:
-			waiting = false
-		}
+	select {
+	case <-t.continued:
+	case <-t.over:
+		return
+	case <-time.After(glance):
+		t.takeBack()
 	}
-	t.takeBack()
 	t.tell(syscall.SIGCONT)
+}
+
+// calm waits until what the program has written is shown, so that it comes before what the shell says.
+func (t *terminal) calm() {
+	for shown, tries := int64(-1), 0; shown != t.output.Load() && tries < 10; tries++ {
+		shown = t.output.Load()
+		time.Sleep(glance / 10)
+	}
+}
+
+// counter counts the bytes that are written to it.
+type counter struct{ atomic.Int64 }
+
+// Write implements io.Writer.
+func (c *counter) Write(data []byte) (int, error) {
+	c.Add(int64(len(data)))
+	return len(data), nil
 }
 
 // takeBack sets this process's terminal to raw mode, if that is the program's. It ignores errors: the reader reports a closed terminal.
