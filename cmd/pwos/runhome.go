@@ -105,7 +105,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	}
 	want := make(map[string]string)
 	if j.home == "" {
-		want[".gitconfig"] = gitSettings(ctx, gitKeys) + j.signing
+		want[".gitconfig"] = gitSettings(ctx, gitKeys) + j.signing + safeDirectories(&j.input.Program)
 		// A file in the home, a mount of its own, cannot be linked into the project; without a setting, pnpm's store would be in the project.
 		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
 		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11

@@ -96,6 +96,23 @@ func bash(t *testing.T, p place, dir, line string) (out string, status int) {
 	return both.String(), 0
 }
 
+// TestGitOfOthers: git inside takes the repositories of the project although they are another user's, and no others.
+func TestGitOfOthers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs user 0, to make files of others")
+	}
+	p := withGit(t)
+	out, status := bash(t, p, t.TempDir(), gitBefore+`new lib; new p; new q; git clone -q --bare p b.git; cd p; git -c protocol.file.allow=always submodule --quiet add ../lib sub; git commit -qm sub; git worktree add -q ../w
+cd ..; RUN="pwos run --read $here/q --"; chown -R 12345:12345 .; chmod -R go+rX .
+for dir in p p/sub w b.git; do (cd $dir; $RUN sh -c 'git log -1 --format=%s 2>&1; git -C '$here'/q log 2>&1 | grep -c dubious || :'); done
+cd p; $RUN sh -c 'git clone -q $PWD ~/c 2>&1; git -C ~/c log --format=%s -1; git -C sub log -1 --format=%s'
+`)
+	if want := "sub\n1\none\n1\nsub\n1\none\n1\nsub\none\n"; out != want || status != 0 {
+		t.Errorf("%d %s", status, out)
+	}
+}
+
 // TestGitHostile: whatever an agent leaves in its project's repository, what the user's git does then runs nothing of it, and sends nothing
 // elsewhere. $RAN is a program that leaves a trace.
 func TestGitHostile(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 
 // Find finds the repositories in directories that an agent may write. made reports whether an agent has made a file .git.
 func Find(roots []string, made func(file string) bool) (found []Repo, refused []Refused) {
-	for _, at := range search(roots) {
+	for _, at := range Search(roots) {
 		git := filepath.Join(at, ".git")
 		info, err := os.Lstat(git)
 		switch {
@@ -58,8 +58,8 @@ func Find(roots []string, made func(file string) bool) (found []Repo, refused []
 	return found, refused
 }
 
-// search returns the directories that are repositories, or have something named .git, those above first.
-func search(roots []string) (found []string) {
+// Search returns the directories that are repositories, or have something named .git, those above first.
+func Search(roots []string) (found []string) {
 	type dir struct {
 		path  string
 		depth int

@@ -27,7 +27,7 @@ type Made struct {
 // places returns the repositories in directories, by their path, with what they are known by.
 func places(roots []string) map[string]string {
 	found := map[string]string{}
-	for _, at := range search(roots) {
+	for _, at := range Search(roots) {
 		found[at] = identity(at)
 	}
 	return found
