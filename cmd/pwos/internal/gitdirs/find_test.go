@@ -182,3 +182,25 @@ func TestAnswered(t *testing.T) {
 	}
 	sh(t, dir, `test "$(git -C p config a.b)" = again; ! git -C p config a.gone; ! git -C p config a.new`)
 }
+
+// TestRepaired: a repository whose directories cannot be read is one again, so that git does not take the project for one.
+func TestRepaired(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, `git init -q -b main p`)
+	store := gitdirs.Store(filepath.Join(dir, "store"))
+	session, _, err := store.Begin(t.Context(), "a", []string{filepath.Join(dir, "p")})
+	testkit.Must(t, err)
+	testkit.Must(t, session.Started(1))
+	sh(t, dir, `cd p; rm .git/HEAD; chmod 0 .git/objects .git/refs .git`)
+	_, err = store.End(t.Context(), session)
+	testkit.Must(t, err)
+	for _, name := range []string{"", "objects", "refs"} {
+		info, err := os.Lstat(filepath.Join(dir, "p", ".git", name))
+		testkit.Must(t, err)
+		if info.Mode()&0o700 != 0o700 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+	sh(t, dir, `git -C p status`)
+}

@@ -14,7 +14,7 @@ import (
 // repair makes a repository one that git finds, if it was one: git would otherwise take what is around it for a repository, which an agent may
 // have made.
 func (k *kept) repair() error {
-	for _, dir := range append(k.Parts, slices.Collect(maps.Keys(k.Heads))...) {
+	for _, dir := range slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(k.Heads)), k.Parts...))) { // first those that others are in
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() {
 			continue // the user has removed it
