@@ -48,7 +48,7 @@ func TestGit(t *testing.T) {
 		"a sparse clone":        `new src; cd src; mkdir a b; touch a/x b/x; git add .; git commit -qm two; git config uploadpack.allowFilter true; cd ..; mkdir p; mv src p; cd p; $RUN sh -c 'git clone -q --sparse --filter=blob:none file://$PWD/src c; cd c; ls; git sparse-checkout add a; ls'; cd c; ls; git sparse-checkout list; told .`,
 		"a sparse work tree":    `new p; cd p; mkdir a b; touch a/x b/x; git add .; git commit -qm two; git worktree add -q ../w; cd ../w; git sparse-checkout set a; $RUN sh -c 'ls; git sparse-checkout add b; ls'; ls; told .; told ../p`,
 		"LFS":                   `new p; cd p; git lfs version >/dev/null 2>&1 || exit 0; git lfs install --local >/dev/null; git lfs track '*.big' >/dev/null; git add .; git commit -qm lfs; $RUN sh -c 'echo content >a.big; git add .; git commit -qm big; git cat-file -p HEAD:a.big; rm a.big; git checkout -q a.big; cat a.big; git lfs ls-files'; told .; git lfs ls-files`,
-		"settings of the user":  `export GIT_CONFIG_GLOBAL=$PWD/own; cp ~/.gitconfig own; new p; cd p; git config --global filter.lfs.clean 'tr a-z A-Z'; git config --global filter.lfs.smudge 'tr A-Z a-z'; git config --global filter.lfs.process ''; echo '*.big filter=lfs' >.gitattributes; $RUN sh -c 'echo content >a.big; git add .; git commit -qm big; git cat-file -p HEAD:a.big; rm a.big; git checkout -q a.big; cat a.big'; told .`,
+		"settings of the user":  `RUN=${RUN:+pwos run --name lfs --}; export GIT_CONFIG_GLOBAL=$PWD/own; cp ~/.gitconfig own; new p; cd p; git config --global filter.lfs.clean 'tr a-z A-Z'; git config --global filter.lfs.smudge 'tr A-Z a-z'; git config --global filter.lfs.process ''; echo '*.big filter=lfs' >.gitattributes; $RUN sh -c 'echo content >a.big; git add .; git commit -qm big; git cat-file -p HEAD:a.big; rm a.big; git checkout -q a.big; cat a.big'; told .`,
 		"a bare repository":     `new p; git clone -q --bare p b; cd b; $RUN sh -c 'git branch x; git update-ref refs/heads/y main; git for-each-ref --format="%(refname)"'; bare .`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestGitHostile(t *testing.T) {
 	t.Parallel()
 	p := withGit(t)
 	for name, line := range map[string]string{
-		"a hook":                   `printf '#!/bin/sh\n$RAN\n' | tee .git/hooks/pre-commit .git/hooks/post-commit .git/hooks/post-index-change .git/hooks/pre-push .git/hooks/reference-transaction >/dev/null; chmod +x .git/hooks/*`,
+		"a hook":                   `printf '#!/bin/sh\n%s\n' $RAN | tee .git/hooks/pre-commit .git/hooks/post-commit .git/hooks/post-index-change .git/hooks/pre-push .git/hooks/reference-transaction >/dev/null; chmod +x .git/hooks/*`,
 		"fsmonitor":                `git config core.fsmonitor $RAN`,
-		"another directory":        `mkdir h; printf '#!/bin/sh\n$RAN\n' >h/pre-commit; chmod +x h/pre-commit; git config core.hooksPath h; git config core.hooksPath $PWD/h`,
+		"another directory":        `mkdir h; printf '#!/bin/sh\n%s\n' $RAN >h/pre-commit; chmod +x h/pre-commit; git config core.hooksPath h; git config core.hooksPath $PWD/h`,
 		"an editor":                `git config core.editor $RAN; git config core.pager $RAN; git config sequence.editor $RAN; git config core.askpass $RAN`,
 		"an alias":                 `git config alias.st "!$RAN"; git config alias.log "!$RAN"; git config pager.log $RAN; git config pager.status $RAN`,
 		"a filter":                 `git config filter.x.clean $RAN; git config filter.x.smudge $RAN; git config filter.x.process $RAN; echo '* filter=x diff=x merge=x' >.git/info/attributes; echo '* filter=x diff=x' >.gitattributes; git config diff.x.textconv $RAN; git config diff.x.command $RAN; git config diff.external $RAN`,
@@ -141,7 +141,7 @@ func TestGitHostile(t *testing.T) {
 		"a remote of old":          `mkdir -p .git/remotes .git/branches; echo "URL: $PWD/../evil.git" >.git/remotes/origin; echo $PWD/../evil.git >.git/branches/origin; git config --remove-section remote.origin`,
 		"a remote named as a path": `git config "remote.../origin.git.url" https://evil.example/x; git config "remote.../origin.git.fetch" "+refs/heads/*:refs/remotes/../origin.git/*"`,
 		"the linked work tree":     `printf '[core]\nfsmonitor = %s\n' $RAN >.git/worktrees/w/config.worktree; mkdir c; printf '[core]\nfsmonitor = %s\n' $RAN >c/config; echo $PWD/c >.git/worktrees/w/commondir; mv .git/worktrees/w .git/worktrees/v; mv .git/worktrees .git/x; rm -rf .git/worktrees`,
-		"the submodule":            `git config --file .git/modules/sub/config core.fsmonitor $RAN; printf '#!/bin/sh\n$RAN\n' >.git/modules/sub/hooks/post-index-change; chmod +x .git/modules/sub/hooks/*; mv .git/modules/sub .git/modules/x; mv .git/modules .git/y; echo gitdir: ../.git/modules/x >sub/.git`,
+		"the submodule":            `git config --file .git/modules/sub/config core.fsmonitor $RAN; printf '#!/bin/sh\n%s\n' $RAN >.git/modules/sub/hooks/post-index-change; chmod +x .git/modules/sub/hooks/*; mv .git/modules/sub .git/modules/x; mv .git/modules .git/y; echo gitdir: ../.git/modules/x >sub/.git`,
 		"broken settings":          `printf '[core\n' >.git/config; mkfifo x; mv x .git/config; head -c 3000000 /dev/zero >.git/config`,
 		"links in the copies":      `at=$(dirname $(readlink .git/config)); rm $at/config; ln -s /etc/passwd $at/config; ln -s /etc/shadow .git/hooks/pre-commit; mkfifo .git/hooks/pre-push; chmod 0 $at`,
 		"an agent of its own":      `cd .git; echo "$RAN" >hooks/post-commit; chmod 777 hooks/post-commit; ln hooks/post-commit hooks/pre-commit`,
