@@ -161,7 +161,8 @@ printf '#!/bin/sh\ntouch %s/ran\n' $(dirname $PWD) >../ran.sh; chmod +x ../ran.s
 			if status != 0 {
 				t.Fatalf("run: %d %s", status, out)
 			}
-			after := `cd p; git status; echo more >more; git add more; git commit -qm more; git log --oneline | cat; git diff HEAD~1 | cat; git fetch -q; git push -q; git stash list; git -C ../w status; git -C sub status; git checkout -q -b b; git checkout -q main; git config --list | grep -vx extensions.worktreeconfig=true | sort | diff ../before -; ls -A .git | grep -vx -e ORIG_HEAD -e FETCH_HEAD -e x -e y -e h -e .git | diff ../ls -
+			// A FIFO that git opens would hold it up.
+			after := `cd p; find .git -type p -printf '> a FIFO: %p\n' -delete; git status; echo more >more; git add more; git commit -qm more; git log --oneline | cat; git diff HEAD~1 | cat; git fetch -q; git push -q; git stash list; git -C ../w status; git -C sub status; git checkout -q -b b; git checkout -q main; git config --list | grep -vx extensions.worktreeconfig=true | sort | diff ../before -; ls -A .git | grep -vx -e ORIG_HEAD -e FETCH_HEAD -e x -e y -e h -e .git | diff ../ls -
 git -C ../origin.git log --format=%s main | head -1; git -C ../evil.git for-each-ref | wc -l`
 			said, _ := bash(t, p, dir, after)
 			if _, err := os.Lstat(filepath.Join(dir, "ran")); err == nil {
