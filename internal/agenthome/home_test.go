@@ -155,20 +155,26 @@ func TestMounted(t *testing.T) {
 	home, err := store.Open("a")
 	testkit.Must(t, err)
 	defer home.Close()
-	at := filepath.Join(home.Path, ".gitconfig")
-	var before os.FileInfo
-	for _, text := range []string{"one", "one", "two"} {
-		testkit.Must(t, home.Prepare(map[string]string{".gitconfig": text}))
-		testkit.Must(t, store.Renew(home.Path, ""))
-		info, err := os.Stat(at)
-		testkit.Must(t, err)
-		if before != nil && !os.SameFile(before, info) {
-			t.Errorf("%q is another file", text)
+	for _, name := range []string{".gitconfig", ".config/pnpm/rc"} { // the second one in a directory that is renewed
+		at, other := filepath.Join(home.Path, name), filepath.Join(home.Path, ".config/pnpm/other")
+		var before os.FileInfo
+		for _, text := range []string{"one", "one", "two"} {
+			testkit.Must(t, home.Prepare(map[string]string{name: text}))
+			testkit.Must(t, store.Renew(home.Path, ""))
+			info, err := os.Stat(at)
+			testkit.Must(t, err)
+			if before != nil && !os.SameFile(before, info) {
+				t.Errorf("%s: %q is another file", name, text)
+			}
+			before = info
+			if _, err := os.Lstat(other); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: what an agent left beside it is there: %v", name, err)
+			}
+			testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(other), 0o700), os.WriteFile(other, nil, 0o600)))
 		}
-		before = info
-	}
-	if text, err := os.ReadFile(at); err != nil || string(text) != "two" {
-		t.Errorf("got %q, %v", text, err)
+		if text, err := os.ReadFile(at); err != nil || string(text) != "two" {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/internal/replace"
-	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
 // Prepare sets the files that each start begins with, besides those that were imported. A home that the user has named gets now
@@ -53,7 +52,7 @@ func (h *Home) Prepare(files map[string]string) error {
 
 // Renew renews the home at a path, before the start of a program with a search path: it removes what programs read by themselves
 // at a start, and what is in the directories of the search path in the home, and writes what was prepared and imported. A path that is
-// no home of the store, or one that no start was prepared for, stays as it is.
+// no home of the store, or one that no start was prepared for, stays as it is. It is not called for one home twice at the same time.
 func (s Store) Renew(at, searchPath string) (err error) {
 	if filepath.Dir(at) != string(s) || !isHome(filepath.Base(at)) {
 		return nil
@@ -81,13 +80,10 @@ func (s Store) Renew(at, searchPath string) (err error) {
 		return err
 	}
 	for _, name := range names {
-		if _, keep := want[name]; keep {
-			continue
-		}
 		if err := h.parents(name, false); err != nil {
 			return err
 		}
-		if err := rmtree.Below(h.root, name); err != nil {
+		if err := h.removeExcept(name, want); err != nil {
 			return fmt.Errorf("renew %s: %w", name, err)
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -87,6 +90,32 @@ func (h *Home) parents(name string, make bool) error {
 		}
 	}
 	return nil
+}
+
+// removeExcept removes a tree, except files that are wanted there: programs that start or run with the same home read them.
+func (h *Home) removeExcept(name string, want map[string][]byte) error {
+	if _, keep := want[name]; keep {
+		return nil
+	}
+	info, err := h.root.Lstat(name)
+	holds := func(file string) bool { return strings.HasPrefix(file, name+"/") }
+	if err != nil || !info.IsDir() || !slices.ContainsFunc(slices.Collect(maps.Keys(want)), holds) {
+		return rmtree.Below(h.root, name)
+	}
+	dir, err := h.root.OpenFile(name, syscall.O_DIRECTORY, 0) // which does not wait, if an agent replaces it by a FIFO
+	if err != nil {                                           // or an agent has taken the rights to it
+		return rmtree.Below(h.root, name)
+	}
+	const most = 1000 // names in memory; no program leaves as many
+	entries, err := dir.ReadDir(most)
+	if err = errors.Join(err, dir.Close()); len(entries) == most || err != nil && !errors.Is(err, io.EOF) {
+		return rmtree.Below(h.root, name)
+	}
+	err = nil
+	for _, entry := range entries {
+		err = errors.Join(err, h.removeExcept(path.Join(name, entry.Name()), want))
+	}
+	return err
 }
 
 // links returns how many names a file has.

@@ -31,7 +31,7 @@ func differences() []situation {
 			line: `RUN stat -c '%U' /etc/hostname`, differs: "privileges", only: "user", how: `outside: root\ninside:  nobody\n`,
 		},
 		{
-			line:  `python3 -um http.server 0 --bind 127.0.0.1 >log 2>&1 & until grep -q port log; do sleep 0.02; done; RUN curl -so /dev/null http://127.0.0.1:$(sed -n 's/.*port \([0-9]*\).*/\1/p' log)/; echo $?; kill $!; rm log`,
+			line:  `python3 -um http.server 0 --bind 127.0.0.1 >log 2>&1 & until grep -qs port log; do sleep 0.02; done; RUN curl -so /dev/null http://127.0.0.1:$(sed -n 's/.*port \([0-9]*\).*/\1/p' log)/; echo $?; kill $!; rm log`,
 			needs: "python3 curl", differs: "network", how: `outside: 0\ninside:  7\n`,
 		},
 		{

@@ -41,8 +41,8 @@ func gitSituations() []situation {
 		list = append(list, situation{line: "RUN bash <<'END'\n" + dated + commit + script + "\nEND"})
 	}
 	// Each command by itself, in a repository of the user.
-	list = append(list, situation{line: strings.ReplaceAll(`git init -q; git config core.logAllRefUpdates false; echo a >a; RUN git add a; RUN env D git commit -qm one; RUN git switch -qc side; echo b >>a; RUN env D git commit -qam two
-RUN git switch -q trunk; RUN git merge --ff-only side; RUN git log --oneline; RUN git status --porcelain --ignored; RUN git diff --quiet; echo $?`,
+	list = append(list, situation{line: strings.ReplaceAll(`git init -q; git config core.logAllRefUpdates false; echo a >a; RUN git add a; RUN env D git commit -qm one; git switch -qc side; echo b >>a; RUN env D git commit -qam two
+RUN git switch -q trunk; RUN git merge --ff-only side; git log --oneline; git status --porcelain --ignored; RUN git diff --quiet; echo $?`,
 		"D", "GIT_AUTHOR_DATE='@0 +0000' GIT_COMMITTER_DATE='@0 +0000'")})
 	return list
 }

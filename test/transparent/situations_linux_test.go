@@ -12,7 +12,7 @@ func situations() []situation {
 		{line: `RUN yes | head -n 2; echo "${PIPESTATUS[*]}"`},
 		{line: `RUN seq 100000 | RUN tail -n 2 | RUN wc -c`},
 		{line: "RUN cat <<END\none\n\ttwo\nEND"},
-		{line: `RUN cat <<<"one line" >out; RUN wc -c <out; RUN tee -a out copy <<<more`},
+		{line: `RUN cat <<<"one line" >out; RUN tee -a out copy <<<more`},
 		{line: `RUN sh -c 'echo out; echo err >&2; exit 4'; echo $?`},
 		{line: `RUN sh -c 'read -r x; echo "$? <$x>"' </dev/null; RUN readlink /proc/self/fd/0 </dev/null`},
 		{line: `RUN dd if=/dev/zero of=/dev/full count=1 2>&1 | head -n 1; RUN sh -c 'echo x >/dev/full'; echo $?`},
@@ -24,39 +24,39 @@ func situations() []situation {
 
 		// Ends, signals, jobs.
 		{line: `RUN sh -c 'echo $0 $#' first second; RUN sh -c 'echo $0'`},
-		{line: `for s in HUP INT QUIT TERM USR1 USR2 PIPE ALRM; do RUN sh -c "trap 'echo got $s; exit 3' $s; kill -$s \$\$; sleep 9"; echo $?; done`},
+		{line: `RUN sh -c 'for s in HUP INT QUIT TERM USR1 USR2 PIPE ALRM; do sh -c "trap \"echo got $s; exit 3\" $s; kill -$s \$\$; sleep 9"; echo $?; done'`},
 		{line: `RUN bash -c 'set -m; sleep 100 & kill -STOP %1; until jobs | grep -q Stopped; do sleep 0.02; done; jobs | tr -s " "; kill -CONT %1; until jobs | grep -q Running; do sleep 0.02; done; kill %1; wait %1; echo $?'`},
 		{line: `RUN bash -c 'sleep 0.1 & wait $!; echo $?; (exit 7) & wait $!; echo $?; set -m; sleep 0.1 & fg'`},
 		{line: `RUN timeout 0.2 sleep 100; echo $?; RUN timeout -s KILL 0.2 sleep 100; echo $?`},
 		{line: `RUN sh -c 'trap "" TERM; kill -TERM $$; echo unmoved'; RUN sh -c 'trap "echo leaving" EXIT; exit 9'; echo $?`},
 		{line: `RUN sh -c 'trap "echo usr; exit 5" USR1; : >ready; while :; do sleep 0.02; done' & until [ -e ready ]; do sleep 0.02; done; kill -USR1 $!; wait $!; echo $?`},
-		{line: `RUN nohup sh -c 'trap; echo kept' | cat; RUN setsid -w sh -c 'echo own'; RUN nice -n 5 nice; RUN stdbuf -oL echo x; RUN env -u TERM sh -c 'echo <$TERM>' 2>/dev/null; echo $?`},
+		{line: `RUN nohup sh -c 'trap; echo kept' | cat; RUN sh -c 'setsid -w sh -c "echo own"; nice -n 5 nice; stdbuf -oL echo x; env -u TERM sh -c "echo t\$TERM"'; echo $?`},
 		{line: `RUN sh -c 'ulimit -f 1; head -c 100000 /dev/zero >big'; echo $?; RUN bash -c 'ulimit -n 64; ulimit -n; ulimit -c 0; ulimit -u'`},
 		{line: `printf 'all: a b c\na c:\n\t@echo $@ >$@\nb:\n\t@echo fails >&2; exit 3\n' >Makefile; RUN make -j4 -k 2>&1 | sort; echo "${PIPESTATUS[*]}"`},
 
 		// Processes.
-		{line: `RUN bash -c 'sleep 50 & ps -o stat=,args= --ppid $$ | grep sleep; pgrep -P $$ -x sleep | wc -l; pkill -P $$ -x sleep; wait; echo $?'`},
+		{line: `RUN bash -c 'sleep 50 & ps -o args= --ppid $$ | grep -c "^sleep 50"; pgrep -P $$ -x sleep | wc -l; pkill -P $$ -x sleep; wait; echo $?'`},
 		{line: `RUN sh -c 'ls /proc | grep -c "^[0-9]"' | sed 's/[0-9][0-9]*/N/'; RUN sh -c 'test -e /proc/$$/status && test -d /proc/self/task/$$ && echo own'`},
 		{line: `RUN python3 -c 'import os; p=os.fork(); p or os._exit(7); print(os.waitstatus_to_exitcode(os.waitpid(p,0)[1])); os.kill(os.getpid(),0)'`, needs: "python3"},
 		{line: `RUN strace -f -e trace=none sh -c 'true; exit 6' 2>&1 | grep -c exited; RUN gdb --version >/dev/null 2>&1`, needs: "strace"},
 
 		// What a program is told of its surroundings.
-		{line: `RUN id; RUN whoami; RUN groups; RUN sh -c 'umask'; (umask 027; RUN sh -c 'umask; mkdir d; >d/f')`},
-		{line: `RUN pwd; RUN sh -c 'cd ..; ls -d .'; cd /usr; RUN /bin/pwd; RUN sh -c 'ls -d bin'`},
-		{line: `RUN locale; LC_ALL=C RUN locale charmap; RUN printf '%s\n' 'ä€𝄞'; RUN sh -c 'echo "$LANG $TERM $SHELL $PATH" | tr ":" "\n" | head -n 4'`},
-		{line: `TZ=Asia/Tokyo RUN date -d @0; RUN date -u -d @1e9; TZ=UTC+3 RUN sh -c 'date -d @0 +%c'; LC_ALL=POSIX RUN sort <<<$'b\nA\na'`},
+		{line: `RUN sh -c 'id; whoami; groups; umask'; (umask 027; RUN sh -c 'umask; mkdir d; >d/f')`},
+		{line: `RUN sh -c 'pwd; cd ..; ls -d .'; cd /usr; RUN sh -c '/bin/pwd; ls -d bin'`},
+		{line: `RUN locale; LC_ALL=C RUN sh -c 'locale charmap; printf "%s\n" ä€𝄞; echo "$LANG $TERM $SHELL $PATH" | tr ":" "\n" | head -n 4'`},
+		{line: `TZ=Asia/Tokyo RUN sh -c 'date -d @0; date -u -d @1e9'; TZ=UTC+3 LC_ALL=POSIX RUN sh -c 'date -d @0 +%c; sort' <<<$'b\nA\na'`},
 		{line: `RUN env | grep -Evi 'proxy|^(PWOS_|TMPDIR=|HOME=|USER=|LOGNAME=|XDG_RUNTIME_DIR=|PWD=|SHLVL=|_=)' | sort`},
-		{line: `RUN uname -a; RUN nproc; RUN getconf PAGESIZE; RUN hostname; RUN arch; RUN cat /etc/os-release /etc/hostname`},
+		{line: `RUN sh -c 'uname -a; nproc; getconf PAGESIZE; hostname; arch; cat /etc/os-release /etc/hostname'`},
 		{line: `RUN stat -c '%F %a %n' . / /etc /bin/sh /tmp /dev/null /dev/tty /dev/ptmx /dev/shm /proc /var/tmp; RUN stat -c '%F %a %u %g %h %s %n' . /etc/hostname`, differs: "privileges", only: "user", how: `.* 0 0 .*\n.* 65534 65534 .*\n`},
-		{line: `RUN df --output=target . | tail -n 1 | wc -l; RUN test -w . && echo writable; RUN sh -c 'test -t 0 || echo no tty'; RUN tty`},
-		{line: `RUN free >/dev/null; RUN uptime >/dev/null; RUN cat /proc/cpuinfo | grep -c ^processor; RUN sysctl -n kernel.ostype; RUN test -r /proc/meminfo; echo $?`},
+		{line: `RUN sh -c 'df --output=target . | tail -n 1 | wc -l; test -w . && echo writable; test -t 0 || echo no tty; tty'; echo $?`},
+		{line: `RUN sh -c 'free >/dev/null; uptime >/dev/null; grep -c ^processor /proc/cpuinfo; sysctl -n kernel.ostype; test -r /proc/meminfo'; echo $?`},
 
 		// Files.
 		{line: `RUN sh -c 'mkdir -p a/b; echo x >a/b/f; ln -s b/f a/l; ln a/b/f a/h; chmod 640 a/b/f; cp -a a c; find c | sort; mv c d; rm -r a; stat -c "%a %h %n" d/h'`},
 		{line: `RUN sh -c 'mkdir src; echo 1 >src/f; chmod 4755 src/f 2>/dev/null || chmod 755 src/f; chmod 755 src/f; tar -cf t.tar --mtime=@0 --sort=name src; mkdir o; tar -xpf t.tar -C o; tar -tvf t.tar'`},
 		{line: `RUN sh -c 'mkdir in; seq 10 >in/a; ln -s a in/l; mkdir in/e; rsync -a --delete in/ out/; seq 11 >in/a; touch -d @0 in/a; rsync -ai in/ out/ | cut -c1-11; stat -c %Y out/a'`, needs: "rsync"},
 		{line: `RUN sh -c 'seq 9 >f; sed -i s/5/five/ f; gzip -nk f; zcat f.gz | awk "{s+=length} END {print s}"; sort -rn f | head -n 2; split -l 4 f p.; touch -d @0 f; stat -c %Y f'`},
-		{line: `RUN find /usr/share/zoneinfo/Europe -name 'B*' -printf '%f %s %m\n' | sort; RUN du -s --apparent-size -B1 /etc/hostname; RUN ls -l --time-style=+ /etc/hostname | cut -c1-10`},
+		{line: `RUN sh -c 'find /usr/share/zoneinfo/Europe -name "B*" -printf "%f %s %m\n" | sort; du -s --apparent-size -B1 /etc/hostname; ls -l --time-style=+ /etc/hostname | cut -c1-10'`},
 		{line: `RUN perl -e 'open F, ">f"; print F "x" x 10; close F; truncate "f", 4; print -s "f", "\n"; rename "f", "g"; chmod 0604, "g"; print join(" ", glob("*")), "\n"; exit 12'; echo $?`, needs: "perl"},
 		{line: `RUN flock lock sh -c 'flock -n lock true; echo $?; flock -n other echo free'; RUN sh -c 'exec 9>lock; flock 9; (flock -n 9 && echo shared)'`},
 		{line: `RUN sh -c 'd=$(mktemp -d); echo x >$d/f; cat $d/f; rm -r $d; echo y >/dev/shm/pwos-transparent.$$; cat /dev/shm/pwos-transparent.$$; rm /dev/shm/pwos-transparent.$$'`},
@@ -75,19 +75,20 @@ c"; ls | cat -A'; echo $?`},
 		{line: `RUN expect -c 'spawn -noecho sh -c "read -r line; echo got \$line; exit 6"; send "typed\r"; expect "got typed"; expect eof; exit [lindex [wait] 3]' </dev/null; echo $?`, needs: "expect"},
 		{line: `RUN sh -c 'tmux -f /dev/null -L t new-session -d "echo \$TERM >m; mv m said"; until test -e said; do sleep 0.02; done; cat said' </dev/null`, needs: "tmux"},
 		{line: `seq 5 >f; RUN vim -u NONE -es -c '%s/3/three/' -c wq f; echo $?; RUN vim -u NONE -es +'1put =getcwd()' +'2p' +q! f; cat f`, needs: "vim"},
-		{line: `seq 500 | RUN less | tail -n 1; RUN less -F /etc/hostname; RUN less none; echo $?`, needs: "less"},
+		{line: `seq 500 | RUN less | tail -n 1; RUN sh -c 'less -F /etc/hostname; less none'; echo $?`, needs: "less"},
 		{line: `RUN sh -c 'ssh-keygen -q -t ed25519 -N "" -C me -f key && ssh-keygen -y -f key | cut -d" " -f1,3; ssh-keygen -lf key.pub | cut -d" " -f1,3,4; stat -c "%a %n" key key.pub'`, needs: "ssh-keygen"},
-		{line: `printf '#include <stdio.h>\nint main(void) { puts("compiled"); return 3; }\n' >a.c; RUN gcc -Wall -o app a.c && RUN ./app; echo $?; RUN gcc -c none.c; echo $?`, needs: "gcc"},
+		{line: `printf '#include <stdio.h>\nint main(void) { puts("compiled"); return 3; }\n' >a.c; RUN gcc -Wall -o app a.c && RUN ./app; echo $?; gcc -c none.c`, needs: "gcc"},
 		{line: `RUN python3 -c 'import pty,os,sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(["sh","-c","test -t 0 && echo tty; exit 3"])))' </dev/null; echo $?`, needs: "python3"},
-		{line: `RUN docker ps; echo $?; RUN docker run --rm alpine true; echo $?; RUN docker --version`, needs: "docker"},
-		{line: `RUN curl -sS http://127.0.0.1:1/; echo $?; RUN curl -sS file:///etc/hostname; RUN openssl dgst -sha256 /etc/hostname; RUN openssl rand -hex 4 | wc -c`, needs: "curl openssl"},
+		{line: `RUN sh -c 'docker ps; echo $?; docker run --rm alpine true; echo $?; docker --version'`, needs: "docker"},
+		{line: `RUN curl -sS http://127.0.0.1:1/; echo $?; RUN sh -c 'curl -sS file:///etc/hostname; openssl dgst -sha256 /etc/hostname; openssl rand -hex 4 | wc -c'`, needs: "curl openssl"},
 		{line: `RUN node -e 'console.log(process.argv.length, process.stdin.isTTY, require("os").EOL.length); process.exitCode = 5'; echo $?; echo 'process.stdin.pipe(process.stdout)' >c.js; seq 9 | RUN node c.js`, needs: "node"},
 		{line: "RUN bash <<'END'\nnode -e 'const s=require(\"http\").createServer((q,r)=>r.end(q.url+\"\\n\"));s.listen(0,\"localhost\",()=>require(\"fs\").writeFileSync(\"port\",\"\"+s.address().port))' &\nuntil [ -s port ]; do sleep 0.05; done\ncurl -sS \"http://localhost:$(cat port)/page\"; kill $!; wait $!; echo $?; rm port\nEND", needs: "node curl"},
 	}
-	for _, code := range []int{0, 1, 2, 6, 9, 77, 126, 127, 128, 130, 137, 255} {
+	// The others are among the slow ones.
+	for _, code := range []int{0, 1, 127, 255} {
 		list = append(list, situation{line: fmt.Sprintf(`RUN sh -c 'exit %d'`, code)})
 	}
-	for _, signal := range []string{"HUP", "INT", "QUIT", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "ABRT"} {
+	for _, signal := range []string{"INT", "KILL", "SEGV", "TERM"} {
 		list = append(list, situation{line: fmt.Sprintf(`RUN sh -c 'kill -%s $$'`, signal)})
 	}
 	return list
