@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -240,4 +242,39 @@ func TestNoHome(t *testing.T) {
 	if _, err := agenthome.Store(filepath.Join(store, "file")).Open("a"); err == nil {
 		t.Error("a home in a file")
 	}
+}
+
+// TestRenewAtOnce: agents of one name that start at once, with a program that replaces the files meanwhile, all start.
+func TestRenewAtOnce(t *testing.T) {
+	t.Parallel()
+	store := agenthome.Store(t.TempDir())
+	home, err := store.Open("a")
+	testkit.Must(t, err)
+	defer home.Close()
+	testkit.Must(t, home.Prepare(map[string]string{".config/x/y.yaml": "content", ".gitconfig": "x"}))
+	over := make(chan struct{})
+	var others, starts sync.WaitGroup
+	others.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+				_ = os.WriteFile(home.Path+"/new", []byte("other"), 0o600)
+				_ = os.Rename(home.Path+"/new", home.Path+"/.config/x/y.yaml")
+			}
+		}
+	})
+	for range 8 {
+		starts.Go(func() {
+			for range 50 {
+				if err := store.Renew(home.Path, ""); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	starts.Wait()
+	close(over)
+	others.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/promptware-os/pwos/internal/replace"
 )
@@ -50,6 +51,9 @@ func (h *Home) Prepare(files map[string]string) error {
 	return nil
 }
 
+// renewing is locked while a home is renewed: two agents of one name may start at once.
+var renewing sync.Mutex
+
 // Renew renews the home at a path, before the start of a program with a search path: it removes what programs read by themselves
 // at a start, and what is in the directories of the search path in the home, and writes what was prepared and imported. A path that is
 // no home of the store, or one that no start was prepared for, stays as it is. It is not called for one home twice at the same time.
@@ -66,6 +70,8 @@ func (s Store) Renew(at, searchPath string) (err error) {
 	}
 	h := &Home{Path: at, root: root, store: s}
 	defer func() { err = errors.Join(err, h.Close()) }()
+	renewing.Lock()
+	defer renewing.Unlock()
 	want, err := h.prepared()
 	if want == nil || err != nil {
 		return err

@@ -16,9 +16,20 @@ import (
 	"github.com/promptware-os/pwos/internal/rmtree"
 )
 
-// write writes a file. One with the same content stays, and one with another is overwritten in place: programs that run with the
+// write writes a file. Programs that run with the same home may write it too, and a program that does so at each of a few tries
+// wants that the start fails.
+func (h *Home) write(name string, text []byte) (err error) {
+	for range 8 {
+		if err = h.writeOnce(name, text); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+// writeOnce writes a file. One with the same content stays, and one with another is overwritten in place: programs that run with the
 // same home may have it mounted.
-func (h *Home) write(name string, text []byte) error {
+func (h *Home) writeOnce(name string, text []byte) error {
 	if err := h.parents(name, true); err != nil {
 		return err
 	}
