@@ -7,6 +7,7 @@ func differences() []situation {
 			line: `sleep 100 & RUN /bin/kill -0 $! 2>/dev/null; echo $?; kill $!`, differs: "processes",
 			how: `outside: 0\ninside:  1\n`,
 		},
+		{line: `RUN ps -A -o pid=,comm= | head -n 1`, differs: "processes", how: `outside: +1 .*\ninside:  +1 pwos-init\n`},
 		{ // what it leaves in the background
 			line:    `RUN sh -c 'flock lock sh -c "touch begun; exec sleep 1" >/dev/null 2>&1 & until [ -e begun ]; do sleep 0.02; done'; flock -n lock true; echo $?; flock lock true`,
 			differs: "processes", how: `outside: 1\ninside:  0\n`,

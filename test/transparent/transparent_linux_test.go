@@ -21,6 +21,10 @@ func TestPrograms(t *testing.T) {
 		p.bin = bin
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+			out, err := p.command(t.Context(), "pwos run -- true && pwos status --json").CombinedOutput()
+			if testkit.Must(t, err); !strings.Contains(string(out), `"sandbox":"namespaces+landlock`) {
+				t.Skipf("this machine lacks what the table in docs/agents.md takes for given: %s", out)
+			}
 			for i, s := range all() {
 				t.Run(fmt.Sprint(i), func(t *testing.T) {
 					t.Parallel()
