@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"os"
@@ -24,7 +25,9 @@ import (
 
 // confine adds the kernel's directories, as the program sees them, and the configured sandbox to a program's command.
 func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
-	c.User = d.programs.User
+	if err := d.runAs(c, p.User); err != nil {
+		return err
+	}
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
 	}
@@ -34,6 +37,9 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	for _, path := range d.config.Agents.Hide {
 		c.Hide = append(c.Hide, expand(path, home))
+		if c.User != nil && c.User.Home != "" {
+			c.Hide = append(c.Hide, expand(path, c.User.Home))
+		}
 	}
 	c.Log.Shown = d.config.Record.Terminals == config.On
 	c.Private = private(d.config)
@@ -78,6 +84,29 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	c.Sockets = host.Place{Source: insideDir(places), Target: places.Dir}
 	c.Places = append(c.Places, c.Sockets)
 	return d.share(c, places.Blobs)
+}
+
+// runAs sets the user that a program runs as. Another than the kernel's cannot enter the kernel's directories, so that what is the
+// program's there has to be mounted elsewhere.
+func (d *Daemon) runAs(c *host.Command, named *string) (err error) {
+	if c.User, err = d.programs.UserOf(named); err != nil || c.User == nil {
+		return err
+	}
+	has := d.programs.Means
+	if c.Sandbox != host.SandboxOff && has.Mounts {
+		if has.User {
+			return fmt.Errorf("this machine cannot run a confined program as user %d: the kernel has no right to mount (CAP_SYS_ADMIN): run it as user 0, with --user 0, or not confined, with --sandbox off", c.User.UID)
+		}
+		return d.doors.Open()
+	}
+	state := real(d.config.StateDir)
+	for flag, path := range map[string]string{"--home": cmp.Or(c.Env["HOME"], c.Dir), "--dir": c.Dir} {
+		if path == state || strings.HasPrefix(real(path), state+"/") {
+			return fmt.Errorf("user %d cannot enter the kernel's directory, where a directory of the program would be: name one that the user may enter with %s, or have it run as root with --user 0", c.User.UID, flag)
+		}
+	}
+	c.Tmp = filepath.Join("/tmp", "pwos-"+rand.Text()) // TMPDIR may be this user's alone
+	return d.doors.Open()
 }
 
 // share gives a program its part of the blob directory. It needs none if it is not confined.

@@ -107,7 +107,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		idle:    unixsock.NewIdle(time.Duration(cfg.IdleTimeout)),
 		reloads: make(chan struct{}, 1),
 		locate:  journal.Locate,
-		doors:   unixsock.Keeper{Log: log, Watch: dirwatch.Open, Inside: insideDir(unixsock.PlacesIn(cfg.RuntimeDir)), All: cfg.Agents.User != ""},
+		doors:   unixsock.Keeper{Log: log, Watch: dirwatch.Open, Inside: insideDir(unixsock.PlacesIn(cfg.RuntimeDir))},
 	}
 	d.programs = &programs.Programs{Instance: cfg.StateDir, Line: cfg.Limits.LineBytes, Log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())

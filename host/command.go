@@ -305,6 +305,9 @@ func (c Command) environ(plan *confine.Plan) []string {
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
 		"HOME": c.home(), "TMPDIR": tmp,
 	}
+	if name := c.User.name(); name != "" {
+		env["USER"], env["LOGNAME"] = name, name
+	}
 	if plan != nil && plan.Listens() {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 			env[name], env[strings.ToLower(name)] = ProxyURL, ProxyURL

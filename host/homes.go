@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/promptware-os/pwos/host/confine"
 )
@@ -16,7 +18,9 @@ import (
 // User is a user that programs run as.
 type User struct {
 	UID, GID int
-	Groups   []int // in addition to GID
+	Groups   []int  // in addition to GID
+	Name     string // "": the system knows none
+	Home     string // absolute; "": none
 }
 
 // Own gives files and directories that this process has made to the user. It does nothing if u is nil.
@@ -32,22 +36,41 @@ func (u *User) Own(paths ...string) error {
 	return nil
 }
 
+// name returns the user's name, or that of this process's user if u is nil; "" if it has none.
+func (u *User) name() string {
+	if u == nil {
+		return ownName()
+	}
+	return u.Name
+}
+
+var ownName = sync.OnceValue(func() string {
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid())) // Current would believe a variable
+	if err != nil {
+		return ""
+	}
+	return u.Username
+})
+
 // Range of the numbers that distributions assign to people.
 const (
 	firstPerson = 1000
 	lastPerson  = 65533
 )
 
-// homes returns the home directories of the machine: that of the user that programs run as, and all others.
-func homes(user *User) (h confine.Homes) {
+// homes returns the home directories of the machine: that of the user that a program runs as, and all others. u is nil for this process's.
+func homes(u *User) (h confine.Homes) {
 	uid, variable := os.Getuid(), os.Getenv
-	if user != nil {
-		uid, variable = user.UID, func(string) string { return "" } // the variables here are another user's
+	if u != nil {
+		uid, variable = u.UID, func(string) string { return "" } // the variables here are another user's
+		if u.Home != "" && u.Home != "/" {
+			h.Own = append(h.Own, u.Home)
+		}
 	} else if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		h.Own = append(h.Own, filepath.Clean(home))
 	}
 	h.Others = []string{"/home", "/root", "/Users"}
-	if user != nil {
+	if u != nil {
 		if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 			h.Others = append(h.Others, filepath.Clean(home))
 		}

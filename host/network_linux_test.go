@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -81,38 +80,4 @@ func dialOut(args []string) int {
 		_ = conn.Close()
 	}
 	return 0
-}
-
-// TestUser: a host that runs as user 0 runs a program as the user that its command names, beside programs of others. The program owns
-// its directory, and is identified.
-func TestUser(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	h := open(t)
-	start(t, h, shell(t, "read x"))
-	for _, number := range []int{65534, 54321} { // no user has the second number
-		for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
-			c := shell(t, `id -u; id -G; echo x >file && echo wrote; echo >/dev/stdout reopened; grep CapEff /proc/self/status; read x`)
-			c.Sandbox, c.User = mode, &host.User{UID: number, GID: number}
-			testkit.Must(t, os.Chown(c.Dir, number, number))
-			testkit.Must(t, os.Chmod(filepath.Dir(c.Dir), 0o755))
-			p := start(t, h, c)
-			for _, line := range []string{strconv.Itoa(number), strconv.Itoa(number), "wrote", "reopened", "CapEff:\t0000000000000000"} {
-				readLine(t, p, line)
-			}
-			if owner, err := h.Owner(p.OSPID()); owner != p || err != nil {
-				t.Errorf("%d, %s: its owner is %v, %v", number, mode, owner, err)
-			}
-			if !h.RunsAs(number) {
-				t.Errorf("no program runs as user %d", number)
-			}
-			testkit.Must(t, p.Terminate(t.Context(), 0))
-			<-p.Done()
-			if h.RunsAs(number) {
-				t.Errorf("a program runs as user %d after its end", number)
-			}
-		}
-	}
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,6 +119,9 @@ func TestEnvironment(t *testing.T) {
 	want := map[string]string{
 		"GREETING": "hello world\nline", "HOME": "/elsewhere", "PWOS_PID": "7", "PWOS_AGENT_ID": "worker", "LANG": "C.UTF-8",
 		"PATH": os.Getenv("PATH"), "TMPDIR": filepath.Join(c.Dir, ".tmp"),
+	}
+	if u, err := user.LookupId(strconv.Itoa(os.Geteuid())); err == nil { // whatever USER is here
+		want["USER"], want["LOGNAME"] = u.Username, u.Username
 	}
 	for name, value := range names {
 		if w, ok := want[name]; !ok || value != w {

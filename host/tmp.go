@@ -24,7 +24,11 @@ func (c Command) renewTmp() error {
 		err = os.Mkdir(c.Tmp, 0o700)
 	}
 	if err == nil {
-		err = os.Chmod(c.Tmp, 0o777|fs.ModeSticky) // as /tmp; others do not reach it, since its parent is private
+		mode := 0o777 | fs.ModeSticky // as /tmp
+		if info, err := os.Stat(filepath.Dir(c.Tmp)); err != nil || info.Mode().Perm()&0o077 != 0 {
+			mode = 0o700 // others would reach it
+		}
+		err = os.Chmod(c.Tmp, mode)
 	}
 	if err != nil {
 		return withoutPath(err)

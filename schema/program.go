@@ -13,7 +13,7 @@ import (
 // (PROTOCOL 5).
 type Program struct {
 	Command  []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
-	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"65536" doc:"Variables in addition to PATH, HOME, LANG, TMPDIR, PWOS_RUNTIME_DIR, PWOS_PID and PWOS_AGENT_ID; a value has at most 8192 characters. The journal has them sealed with the kernel's host key, except PATH and others that are never secret."`
+	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"65536" doc:"Variables in addition to PATH, HOME, USER, LOGNAME, LANG, TMPDIR, PWOS_RUNTIME_DIR, PWOS_PID and PWOS_AGENT_ID; a value has at most 8192 characters. The journal has them sealed with the kernel's host key, except PATH and others that are never secret."`
 	Secrets  map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program gets the secret; the journal has only the key. Operator only."`
 	Upstream *ProgramUpstream  `json:"upstream,omitzero" keep:"always" doc:"A remote server that the program uses with a credential of the kernel: requests to the address in PWOS_UPSTREAM are sent to it. Needs network kernel, and the capability Upstream: with the agent's name. Operator only."`
 	Publish  []string          `json:"publish,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Ports of its network that can be reached on the loopback of the kernel's machine, as PORT, or PORT:PORT where they differ: there, and in its network. Needs network kernel. Operator only."`
@@ -23,6 +23,7 @@ type Program struct {
 	Stdio    *string           `json:"stdio,omitzero" keep:"always" minlen:"4" maxlen:"32" doc:"Socket in the runtime directory, io-X, at which its caller listens and hands over its own standard input, output and error. Operator only. The channel is then descriptor 3, and the program is not restarted."`
 	Stderr   *string           `json:"stderr,omitzero" keep:"always" minlen:"2" maxlen:"4096" doc:"Path of a FIFO that gets what it writes to standard error, besides its log. The program waits for the reader. Operator only."`
 	Sign     *string           `json:"sign,omitzero" keep:"always" minlen:"2" maxlen:"4096" doc:"Path of the socket of an ssh-agent, with whose keys it may sign for git, and do nothing else: SSH_AUTH_SOCK names where. Operator only."`
+	User     *string           `json:"user,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"User that it runs as, by name, or by number: a text of digits. Needs a kernel that is user 0. Operator only; the program of an agent runs as its spawner's. Default: user of [agents], else the kernel's."`
 	Umask    *int64            `json:"umask,omitzero" keep:"always" min:"0" max:"511" doc:"Permissions that files it makes do not get, as a number: 18 is 022. Default: those of the kernel."`
 	Channel  *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Its channel to the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits   *Limits           `json:"limits,omitzero" keep:"always" doc:"Resource limits of the program, at most the spawner's own. Default: no limits."`
@@ -139,6 +140,7 @@ type Hosted struct {
 	OSPID    *int64   `json:"os_pid,omitzero" keep:"always" doc:"Operating system PID of the program's first process, from its start until all its processes have ended."`
 	Restarts *int64   `json:"restarts,omitzero" keep:"always" doc:"How often the program was started again."`
 	Exit     *Exit    `json:"exit,omitzero" keep:"always" doc:"The program's last end."`
+	User     *string  `json:"user,omitzero" keep:"always" doc:"User that the program runs as, where its spawn names one."`
 	Snapshot *string  `json:"snapshot,omitzero" keep:"always" doc:"Id of the copy of its working directory from before its start."`
 	Sandbox  *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }

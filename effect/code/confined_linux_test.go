@@ -33,7 +33,7 @@ func TestConfined(t *testing.T) {
 		for _, word := range strings.Split(strings.TrimSuffix(read(osPID, "environ"), "\x00"), "\x00") {
 			name, _, _ := strings.Cut(word, "=")
 			switch name {
-			case "PATH", "LANG", "HOME", "TMPDIR", "GOMAXPROCS", "PWOS_PID", "PWOS_AGENT_ID":
+			case "PATH", "LANG", "HOME", "USER", "LOGNAME", "TMPDIR", "GOMAXPROCS", "PWOS_PID", "PWOS_AGENT_ID":
 			default:
 				t.Errorf("the worker has the variable %s", word)
 			}

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -143,7 +143,7 @@ func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
 	}
 }
 
-// Look finds the machine's means to confine programs, and the user that they run as: a user name from the configuration, or
+// Look finds the machine's means to confine programs, and the user that they run as: a user of the configuration, by name or number, or
 // "" for that of this process.
 func (p *Programs) Look(user string) (err error) {
 	switch p.Means, err = host.Probe(); {
@@ -158,39 +158,32 @@ func (p *Programs) Look(user string) (err error) {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("configuration: agents.user: only a kernel that is user 0 can run agents as %s: leave it out, or start the kernel as root", user)
 	}
-	p.User, err = lookUp(user)
-	return err
+	found, err := osuser.Find(user)
+	if err != nil {
+		return fmt.Errorf("configuration: agents.user: %w", err)
+	}
+	p.User = (*host.User)(found)
+	if p.User.UID == 0 {
+		return fmt.Errorf("configuration: agents.user: %s is user 0, like the kernel: name another user", user)
+	}
+	return nil
 }
 
-// lookUp finds a user of the system.
-func lookUp(name string) (*host.User, error) {
-	wrong := func(err error) error { return fmt.Errorf("configuration: agents.user: %w", err) }
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, wrong(err)
+// UserOf returns the user that a program runs as which names one; nil: that of this process.
+func (p *Programs) UserOf(named *string) (*host.User, error) {
+	if named == nil {
+		return p.User, nil
 	}
-	groups, err := u.GroupIds()
-	if err != nil {
-		return nil, wrong(err)
+	u, err := osuser.Find(*named)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.UID == os.Geteuid():
+		return nil, nil
+	case os.Geteuid() != 0:
+		return nil, fmt.Errorf("only a kernel that is user 0 can run a program as user %s: leave it out, or start the kernel as root", *named)
 	}
-	found := &host.User{}
-	if found.UID, err = strconv.Atoi(u.Uid); err != nil {
-		return nil, wrong(err)
-	}
-	if found.GID, err = strconv.Atoi(u.Gid); err != nil {
-		return nil, wrong(err)
-	}
-	for _, text := range groups {
-		group, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, wrong(err)
-		}
-		found.Groups = append(found.Groups, group)
-	}
-	if found.UID == 0 {
-		return nil, wrong(fmt.Errorf("%s is user 0, like the kernel: name another user", name))
-	}
-	return found, nil
+	return (*host.User)(u), nil
 }
 
 // GiveHome gives the files that this process's user has created in a home directory to the user of a program, if it is another.

@@ -142,6 +142,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Snapshot != nil && p.Cwd == nil {
 		return kernel.Invalid("snapshot", "is a copy of cwd: name the directory too")
 	}
+	if p.User != nil && (nul(*p.User) || strings.ContainsAny(*p.User, ":/\n")) {
+		return kernel.Invalid("user", "must be the name or the number of a user")
+	}
 	if err := checkStdio(p); err != nil {
 		return err
 	}
@@ -173,6 +176,10 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	var own schema.Program // of a spawner that has no program: it has no limits
 	if run, ok := d.table.programs.Get(call.PID); ok {
 		own = run.Spec
+	}
+	if p.User != nil && *p.User != said(own.User, "") {
+		return fault.CapabilityOperatorOnly.New("pid %d may not choose the user of a program", call.PID).
+			WithFix("only the operator may; leave it out, and the program runs as the user that the agent runs as")
 	}
 	if err := looser(call.PID, own.Sandbox, p.Sandbox); err != nil {
 		return err
@@ -257,6 +264,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"stdio", p.Stdio != nil},
 		{"stderr", p.Stderr != nil},
 		{"sign", p.Sign != nil},
+		{"user", p.User != nil},
 		{"umask", p.Umask != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},
@@ -324,7 +332,7 @@ func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
 		return
 	}
 	none := int64(0)
-	child.Command, child.Restarts, child.Snapshot = p.Command, &none, p.Snapshot
+	child.Command, child.Restarts, child.User, child.Snapshot = p.Command, &none, p.User, p.Snapshot
 	d.table.programs.Set(child.PID, &program{Spec: *p})
 }
 

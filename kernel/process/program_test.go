@@ -278,3 +278,44 @@ func TestHeldFromChildren(t *testing.T) {
 		}
 	}
 }
+
+// TestUserOfPrograms: the program of an agent's child runs as the agent's, and an agent names no other user.
+func TestUserOfPrograms(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	plain := s.host(kernel.Operator, "")
+	pid := s.host(kernel.Operator, `,"user":"bob"`)
+	for _, more := range []string{"", `,"user":"bob"`} {
+		child := s.host(s.host(pid, more), "")
+		if u := s.get(child).User; u == nil || *u != "bob" {
+			t.Errorf("%q: the user is %v", more, u)
+		}
+		for _, h := range s.domain.Hosted() {
+			if h.PID == child && (h.Spec.User == nil || *h.Spec.User != "bob") {
+				t.Errorf("%q: recovery sees %v", more, h.Spec.User)
+			}
+		}
+	}
+	if u := s.get(s.host(plain, "")).User; u != nil {
+		t.Errorf("the user is %s", *u)
+	}
+	s.check()
+	for _, test := range []struct {
+		pid  int64
+		user string
+		want fault.ID
+	}{
+		{pid, "root", fault.CapabilityOperatorOnly},
+		{pid, "1000", fault.CapabilityOperatorOnly}, // that may be bob, but this kernel does not know
+		{plain, "root", fault.CapabilityOperatorOnly},
+		{plain, "bob", fault.CapabilityOperatorOnly},
+		{kernel.Operator, "a:b", fault.WireInvalidInput},
+		{kernel.Operator, "../x", fault.WireInvalidInput},
+		{kernel.Operator, `a\u0000`, fault.WireInvalidInput},
+	} {
+		data := strings.TrimSuffix(s.spawning(`{"allowed_syscalls":["*"]}`), "}") + `,"command":["/bin/x"],"user":"` + test.user + `"}`
+		if _, err := s.run(test.pid, "Syscall.Spawn", data); err == nil || err.ID != test.want {
+			t.Errorf("%q as %d: %v, want %s", test.user, test.pid, err, test.want)
+		}
+	}
+}

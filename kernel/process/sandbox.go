@@ -142,7 +142,10 @@ func (d *Domain) copied(spawner int64, p schema.Program) schema.Program {
 	return p
 }
 
-// inherited returns a program with what its spawner's sandbox imposes on it.
+// inherited returns a program with what its spawner's program imposes on it: the user, and what follows from its sandbox.
 func (d *Domain) inherited(spawner int64, p schema.Program) schema.Program {
+	if own, ok := d.table.programs.Get(spawner); ok && p.Command != nil && p.User == nil {
+		p.User = own.Spec.User
+	}
 	return d.copied(spawner, d.held(spawner, p))
 }

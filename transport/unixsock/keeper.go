@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/internal/dirwatch"
@@ -29,12 +30,14 @@ type Keeper struct {
 
 	Paths  []string // of all sockets, inherited ones too
 	Inside string   // directory in which programs find them
-	All    bool     // whether programs run as another user
 
 	Watch func(dirs []string) (*os.File, error) // reports changes in their directories, as dirwatch.Open does
 	Looks <-chan time.Time                      // when to check if Watch fails; nil: after socketLook
 
 	said map[*Listener]string // the logged error of each socket; for nil, that of Watch
+
+	mu   sync.Mutex
+	open bool // programs run as another user
 }
 
 // Keep restores the sockets until ctx ends.
@@ -117,13 +120,28 @@ func (s *Keeper) report(of *Listener, err error, level slog.Level, text string, 
 	}
 }
 
+// Open lets programs of other users connect to the sockets, and enter Inside. No other process reaches them: the directory above is this
+// user's alone.
+func (s *Keeper) Open() error {
+	s.mu.Lock()
+	was := s.open
+	s.open = true
+	s.mu.Unlock()
+	if was {
+		return nil
+	}
+	return s.Share()
+}
+
 // Share links the sockets, with those that were bound again, into Inside, and makes an empty directory for blobs there.
 func (s *Keeper) Share() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	dir := s.Inside
 	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o755); err != nil {
 		return fmt.Errorf("share sockets: %w", err)
 	}
-	if s.All { // another user may enter only this part of the runtime directory
+	if s.open { // another user may enter only this part of the runtime directory
 		if err := os.Chmod(dir, 0o755); err != nil {
 			return fmt.Errorf("share sockets: %w", err)
 		}
@@ -134,13 +152,15 @@ func (s *Keeper) Share() error {
 		if err != nil {
 			continue // it was removed; look binds it again and calls Share
 		}
+		if s.open && own.Mode().Perm() != 0o666 {
+			if err := os.Chmod(path, 0o666); err != nil {
+				return fmt.Errorf("share sockets: %w", err)
+			}
+		}
 		if there, err := os.Lstat(name); err == nil && os.SameFile(own, there) {
 			continue
 		}
-		if s.All {
-			err = os.Chmod(path, 0o666)
-		}
-		if err = errors.Join(err, os.RemoveAll(name), os.Link(path, name)); err != nil {
+		if err := errors.Join(os.RemoveAll(name), os.Link(path, name)); err != nil {
 			return fmt.Errorf("share sockets: %w", err)
 		}
 	}
