@@ -50,6 +50,7 @@ type Profile struct {
 	Env     []string `key:"program.env" flag:"env,shown" about:"a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here" takes:"variables, as NAME=value or NAME" match:"^[^=]"`
 	Dir     string   `key:"program.dir" flag:"dir,path" about:"working directory, where it may write (default: the current one)" takes:"a path"`
 	OwnDir  bool     `key:"program.own_dir" flag:"own-dir" about:"work in a new directory instead"`
+	User    string   `key:"program.user" flag:"user" about:"user that it runs as, by name or number, under a kernel of root (default: user of [agents], else the owner of its directory)" takes:"a user"`
 	Home    string   `key:"program.home" flag:"home,shown,path" about:"its HOME, where it may write (default: a permanent home of its name)" takes:"a path"`
 	Cache   bool     `key:"program.cache" flag:"cache" about:"use the caches of npm, pip, cargo, go and others that agents with this setting share"`
 	Restart string   `key:"program.restart" flag:"restart" about:"when to restart it (default never)" enum:"never on-failure always"`

@@ -93,6 +93,7 @@ func TestSpellings(t *testing.T) {
 		"program.env":         {`["A=b=c"]`, "A=b=c", "env", "A=b=c"},
 		"program.dir":         {`"/a"`, "/a", "dir", "/a"},
 		"program.own_dir":     {"true", "true", "own-dir", "true"},
+		"program.user":        {`"me"`, "me", "user", "me"},
 		"program.home":        {`"/a"`, "/a", "home", "/a"},
 		"program.cache":       {"true", "true", "cache", "true"},
 		"program.restart":     {`"always"`, "always", "restart", "always"},

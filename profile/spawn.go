@@ -41,7 +41,7 @@ func (p *Profile) Placed() string {
 
 // Program returns how the program is run: its environment, limits, restarts, channel and sandbox.
 func (p *Profile) Program(h Here) (program schema.Program, err error) {
-	program = schema.Program{Publish: p.Publish, Restart: some(p.Restart), Channel: some(p.Channel), Limits: some(p.Limits)}
+	program = schema.Program{Publish: p.Publish, Restart: some(p.Restart), Channel: some(p.Channel), Limits: some(p.Limits), User: some(p.User)}
 	for _, text := range p.Env {
 		name, value, found := strings.Cut(text, "=")
 		if !found {

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/agenthome"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -35,6 +36,8 @@ renewed before each start, with the user's name of git and with what was importe
 		Args: cli.SubVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listHomes() },
 	}
+	var user string
+	cmd.PersistentFlags().StringVar(&user, "user", "", "the homes in which programs run as this user, by name or number, as with run --user")
 	cmd.AddCommand(&cobra.Command{
 		Use: "ls", Short: "list the homes of agents", Example: "  pwos home ls", Args: cli.Arguments(cobra.NoArgs),
 		Long: `ls lists the names that have a home, where that is, and how much of the disk it takes; and the
@@ -48,7 +51,7 @@ uses that runs.
 Exit status: 4 there is no such home, 8 an agent that runs uses it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
-				if err := a.removeHome(cmd.Context(), name); err != nil {
+				if err := a.removeHome(cmd.Context(), user, name); err != nil {
 					return err
 				}
 			}
@@ -59,7 +62,7 @@ Exit status: 4 there is no such home, 8 an agent that runs uses it.`,
 		Example: "  pwos home import claude .vimrc .claude/settings.json",
 		Long: `import copies regular files of your home into the home of a name, under the same names. One
 that is renewed at each start is kept, and put there at each start; another is copied once.`,
-		RunE: func(_ *cobra.Command, args []string) error { return importHome(args[0], args[1:]) },
+		RunE: func(_ *cobra.Command, args []string) error { return importHome(user, args[0], args[1:]) },
 	})
 	return cmd
 }
@@ -70,22 +73,38 @@ func (a *app) listHomes() error {
 	if err != nil {
 		return err
 	}
-	names, err := homes.List()
+	users, err := homes.Users()
 	if err != nil {
 		return err
 	}
-	list := a.Listing("name", "size", "directory")
-	add := func(o view.Object, name, at string) error {
+	list := a.Listing("name", "user", "size", "directory")
+	add := func(o view.Object, name, user, at string) error {
+		if user != "" {
+			o = o.Text("user", user)
+		}
 		size := agenthome.Size(at)
-		return list.Add(o.Integer("bytes", size).Text("directory", at).Close(), name, view.Bytes(size), view.Escaped(at))
+		return list.Add(o.Integer("bytes", size).Text("directory", at).Close(), name, user, view.Bytes(size), view.Escaped(at))
 	}
-	for _, name := range names {
-		if err := add(view.Object(nil).Text("name", name), view.Escaped(name), homes.Path(name)); err != nil {
+	addAll := func(of agenthome.Store, user string) error {
+		names, err := of.List()
+		if err != nil {
 			return err
 		}
+		for _, name := range names {
+			if err := add(view.Object(nil).Text("name", name), view.Escaped(name), user, of.Path(name)); err != nil {
+				return err
+			}
+		}
+		if at := of.CacheDir(); isDir(at) {
+			return add(view.Object(nil).Boolean("cache", true), "(caches, of --cache)", user, at)
+		}
+		return nil
 	}
-	if at := homes.CacheDir(); isDir(at) {
-		if err := add(view.Object(nil).Boolean("cache", true), "(caches, of --cache)", at); err != nil {
+	if err := addAll(homes, ""); err != nil {
+		return err
+	}
+	for _, uid := range users {
+		if err := addAll(homes.Of(uid), strconv.Itoa(uid)); err != nil {
 			return err
 		}
 	}
@@ -96,7 +115,7 @@ func (a *app) listHomes() error {
 	}
 	for _, entry := range running {
 		if pid, err := strconv.ParseInt(entry.Name(), 10, 64); err == nil {
-			if err := add(view.Object(nil).Integer("pid", pid), fmt.Sprintf("(/tmp of pid %d)", pid), filepath.Join(tmp, entry.Name())); err != nil {
+			if err := add(view.Object(nil).Integer("pid", pid), fmt.Sprintf("(/tmp of pid %d)", pid), "", filepath.Join(tmp, entry.Name())); err != nil {
 				return err
 			}
 		}
@@ -109,9 +128,25 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// removeHome removes the home of a name, unless an agent with that name, or with a number added to it, runs.
-func (a *app) removeHome(ctx context.Context, name string) error {
+// homesOf returns the store of the homes in which programs run as a user; "" is the usual one.
+func homesOf(user string) (agenthome.Store, error) {
 	homes, err := agentHomes()
+	if user == "" || err != nil {
+		return homes, err
+	}
+	u, err := osuser.Find(user)
+	if err != nil {
+		return "", fmt.Errorf("--user: %w", err)
+	}
+	if u.UID == usualUser().UID {
+		return homes, nil
+	}
+	return homes.Of(u.UID), nil
+}
+
+// removeHome removes the home of a name, unless an agent with that name, or with a number added to it, runs.
+func (a *app) removeHome(ctx context.Context, user, name string) error {
+	homes, err := homesOf(user)
 	if err != nil {
 		return err
 	}
@@ -149,12 +184,12 @@ func unused(ctx context.Context, c *client.Client, name string) error {
 	return nil
 }
 
-func importHome(name string, files []string) (err error) {
+func importHome(user, name string, files []string) (err error) {
 	own, err := os.UserHomeDir()
 	if err != nil {
 		return fmt.Errorf("find your home: %w", err)
 	}
-	homes, err := agentHomes()
+	homes, err := homesOf(user)
 	if err != nil {
 		return err
 	}

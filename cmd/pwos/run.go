@@ -41,6 +41,9 @@ new directory instead. It does not see this shell's variables: name those that i
 the locale, the terminal, the editor and CA certificates are those of this shell. HOME is a permanent
 home of its name, which no agent of another name sees ("pwos home"), or --home.
 
+Under a kernel of root, it runs as the owner of its directory, unless [agents] user or --user names
+another user; --user root runs it as root. See docs/agents.md.
+
 Claude Code and Codex are recognized by their names, claude and codex. Their tools ask the
 kernel first, the syscalls are added to their tools, and their own sandbox is off. With
 --allow Upstream:anthropic or Upstream:openai the kernel holds the key. See docs/doors.md.
@@ -90,6 +93,11 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if job.moved != nil {
 				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))
+			}
+			for _, text := range []string{job.as.chosen, job.as.foreign} {
+				if text != "" {
+					a.note("%s", text)
+				}
 			}
 			for _, name := range job.unpassed {
 				a.note("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)

@@ -2,14 +2,13 @@ package main
 
 import (
 	"path/filepath"
-
-	"github.com/promptware-os/pwos/schema"
 )
 
-// shareCaches gives a program the directory of shared caches, which it returns, by the variables of the tools that do not follow
+// shareCaches gives the program the directory of shared caches, which it returns, by the variables of the tools that do not follow
 // XDG_CACHE_HOME. Variables that the program has stay.
-func shareCaches(program *schema.Program) (string, error) {
-	homes, err := agentHomes()
+func (j *job) shareCaches() (string, error) {
+	program := &j.input.Program
+	homes, err := j.homes()
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // tellEnd prints to stderr how a program ended, and how many calls it made, at a terminal or if one was refused (PROTOCOL 9).
-func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
+func (a *app) tellEnd(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor) error {
 	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
 		return nil
 	}
@@ -25,6 +25,9 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descripto
 		return nil
 	}
 	a.Say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
+	if j.as.foreign != "" && j.ended(*d) != nil { // that may be why
+		a.Say("%s", j.as.foreign)
+	}
 	return nil
 }
 

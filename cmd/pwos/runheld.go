@@ -18,6 +18,7 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/held"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -55,7 +56,7 @@ func (a *app) hold(ctx context.Context, j *job) error {
 	if len(files) == 0 {
 		return nil
 	}
-	if public := inRepository(ctx, project, files); len(public) > 0 {
+	if public := inRepository(ctx, j.as.other, project, files); len(public) > 0 {
 		files = slices.DeleteFunc(files, func(path string) bool { return slices.Contains(public, path) })
 		name(&sandbox, *program.Cwd, public)
 		program.Sandbox = &sandbox
@@ -137,13 +138,17 @@ func (a *app) inForeground() bool {
 const longestHashed = 1 << 20
 
 // inRepository returns those of a project's files that its repository has with the same content: an agent can read them there.
-func inRepository(ctx context.Context, project string, files []string) (list []string) {
+func inRepository(ctx context.Context, of *osuser.User, project string, files []string) (list []string) {
 	if _, err := os.Lstat(filepath.Join(project, ".git")); err != nil {
 		return nil
 	}
 	// The repository's settings may be an agent's: no program that they name is run.
 	args := []string{"-C", project, "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "ls-files", "-s", "-z", "--full-name", "--"}
-	out, err := exec.CommandContext(ctx, "git", append(args, files...)...).Output()
+	cmd := exec.CommandContext(ctx, "git", append(args, files...)...)
+	if of != nil { // else git refuses the repository of another user, and root should not read its settings
+		cmd.Env, cmd.SysProcAttr = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, as(of)
+	}
+	out, err := cmd.Output()
 	if err != nil {
 		return nil // there is no git here, or no repository of this user's
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/agenthome"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -62,6 +63,15 @@ func namedHome(p *profile.Profile, here profile.Here) (string, error) {
 	return home, nil
 }
 
+// homes returns the store of the homes of agents that run as the job's user.
+func (j *job) homes() (agenthome.Store, error) {
+	homes, err := agentHomes()
+	if j.as.other != nil {
+		homes = homes.Of(j.as.other.UID)
+	}
+	return homes, err
+}
+
 // agentHomes returns the store of the homes of agents.
 func agentHomes() (agenthome.Store, error) {
 	state, err := cli.StateDir()
@@ -76,7 +86,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	open := agenthome.At
 	at := j.home
 	if at == "" {
-		homes, err := agentHomes()
+		homes, err := j.homes()
 		if err != nil {
 			return "", err
 		}
@@ -97,7 +107,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	program.Env["HOME"] = home.Path
 	writes, pnpm := []string{home.Path}, filepath.Join(home.Path, ".local/share/pnpm/store")
 	if j.profile.Cache {
-		dir, err := shareCaches(program)
+		dir, err := j.shareCaches()
 		if err != nil {
 			return "", err
 		}
@@ -105,7 +115,7 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	}
 	want := make(map[string]string)
 	if j.home == "" {
-		want[".gitconfig"] = gitSettings(ctx, gitKeys) + j.signing + safeDirectories(&j.input.Program)
+		want[".gitconfig"] = gitSettings(ctx, gitKeys, j.as.other) + j.signing + safeDirectories(&j.input.Program)
 		// A file in the home, a mount of its own, cannot be linked into the project; without a setting, pnpm's store would be in the project.
 		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
 		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11
@@ -133,9 +143,18 @@ const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetag
 	`(pull|rebase|rerere|advice|status|column)\.[a-z]+|color\.ui|commit\.verbose|core\.(autocrlf|eol|safecrlf|quotepath|whitespace|abbrev|ignorecase|precomposeunicode)|` +
 	`diff\.(algorithm|renames|colormoved|mnemonicprefix|noprefix|submodule)|submodule\.recurse|filter\.lfs\.(clean|smudge|process|required)|versionsort\.suffix)$`
 
-// gitSettings returns a configuration of git with those of the user's settings whose keys match, and nothing else of theirs.
-func gitSettings(ctx context.Context, keys string) string {
-	out, err := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", keys).Output()
+// gitSettings returns a configuration of git with those of a user's settings whose keys match, and nothing else of theirs. nil, and another
+// user that has none of them, means this process's user.
+func gitSettings(ctx context.Context, keys string, of *osuser.User) string {
+	cmd := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", keys)
+	if of != nil && of.Home != "" { // as that user, since the files that it includes are the user's choice
+		cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + of.Home}
+		cmd.SysProcAttr = as(of)
+	}
+	out, err := cmd.Output()
+	if err != nil && of != nil {
+		return gitSettings(ctx, keys, nil)
+	}
 	if err != nil { // there is no git here, or the user has none of them
 		return ""
 	}

@@ -42,6 +42,7 @@ type job struct {
 	held     string           // files that are hidden without a question
 	git      *gitdirs.Session // what it has of the repositories of its project; nil: none
 	signing  string           // settings of git that sign
+	as       runUser          // the user that it runs as
 	home     string           // the directory that the settings name as its home; "": the one that its name has
 }
 
@@ -92,6 +93,9 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		case p.Dir != "" || p.Placed() != "" || p.Snapshot || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
 			return nil, err
 		}
+	}
+	if j.as, err = chooseUser(program, cmp.Or(j.home, program.Env["HOME"]), runtimeDir); err != nil {
+		return nil, err
 	}
 	readTools(program, here.Home)
 	if program.Command, err = asTyped(args, program); err != nil {

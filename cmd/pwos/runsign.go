@@ -34,7 +34,7 @@ func (j *job) sign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.signing = fmt.Sprintf("[gpg]\n\tformat = ssh\n[user]\n\tsigningkey = \"key::%s\"\n", key) + gitSettings(ctx, signKeys)
+	j.signing = fmt.Sprintf("[gpg]\n\tformat = ssh\n[user]\n\tsigningkey = \"key::%s\"\n", key) + gitSettings(ctx, signKeys, nil)
 	j.input.Sign = &socket
 	return nil
 }

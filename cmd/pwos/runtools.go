@@ -112,7 +112,7 @@ func readTools(program *schema.Program, home string) {
 		return
 	}
 	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
-	if err != nil || level == "default" && cfg.Agents.User == "" { // an error is the kernel's to tell
+	if err != nil || level == "default" && cfg.Agents.User == "" && program.User == nil { // an error is the kernel's to tell
 		return
 	}
 	s := new(schema.Sandbox)

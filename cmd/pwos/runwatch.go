@@ -75,7 +75,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		if err := a.tellEnd(ctx, c, &end); err != nil {
+		if err := a.tellEnd(ctx, c, j, &end); err != nil {
 			return err
 		}
 		a.tellHeld(j)

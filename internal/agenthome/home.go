@@ -15,6 +15,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/promptware-os/pwos/internal/rmtree"
@@ -28,6 +29,7 @@ const (
 	seeds    = "%seeds"    // what was imported, for each start
 	renewals = "%renewals" // what else each start begins with: an archive for each home
 	cache    = "%cache"    // caches that agents share
+	users    = "%users"    // a store for each user that programs run as, other than by default
 )
 
 // isHome reports whether a directory of the store is a home by its name.
@@ -35,6 +37,27 @@ func isHome(code string) bool { return !strings.HasPrefix(code, "%") || strings.
 
 // CacheDir returns where the directory for caches is.
 func (s Store) CacheDir() string { return filepath.Join(string(s), cache) }
+
+// Of returns the store of the homes in which programs run as another user than by default. Each user has homes of their own: the files of
+// another's could not be read, and are not to be believed.
+func (s Store) Of(uid int) Store {
+	return Store(filepath.Join(string(s), users, strconv.Itoa(uid)))
+}
+
+// Users returns the users that have a store.
+func (s Store) Users() (list []int, err error) {
+	entries, err := os.ReadDir(filepath.Join(string(s), users))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list homes: %w", err)
+	}
+	for _, entry := range entries {
+		if uid, err := strconv.Atoi(entry.Name()); err == nil && uid >= 0 {
+			list = append(list, uid)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
 
 // Cache returns the directory for caches, which it makes if there is none.
 func (s Store) Cache() (string, error) {

@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	store := agenthome.Store(filepath.Join(t.TempDir(), "homes"))
 	long := strings.Repeat("é", 200)
-	names := []string{"claude", "planner/writer", "planner%2Fwriter", "..", ".", ".hidden", "%2E.", "%seeds", "%renewals", "%cache", "%", long, long + "x"}
+	names := []string{"claude", "planner/writer", "planner%2Fwriter", "..", ".", ".hidden", "%2E.", "%seeds", "%renewals", "%cache", "%users", "%", long, long + "x"}
 	paths := make(map[string]string)
 	for _, name := range names {
 		home, err := store.Open(name)
@@ -51,7 +51,7 @@ func TestNames(t *testing.T) {
 	if left, err := store.List(); err != nil || len(left) > 0 {
 		t.Errorf("left %q, %v", left, err)
 	}
-	for _, name := range []string{"none", "..", "a/b", "%seeds", "%renewals", "%cache"} {
+	for _, name := range []string{"none", "..", "a/b", "%seeds", "%renewals", "%cache", "%users"} {
 		if err := store.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("remove %q: %v", name, err)
 		}
@@ -277,4 +277,37 @@ func TestRenewAtOnce(t *testing.T) {
 	starts.Wait()
 	close(over)
 	others.Wait()
+}
+
+// TestHomesOfAnotherUser: another user's homes are apart from those of the same names, listed apart, and renewed like them.
+func TestHomesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	store := agenthome.Store(filepath.Join(t.TempDir(), "homes"))
+	for _, of := range []agenthome.Store{store, store.Of(0), store.Of(1000), store.Of(1000).Of(7)} {
+		home, err := of.Open("a")
+		testkit.Must(t, err)
+		testkit.Must(t, home.Prepare(map[string]string{".gitconfig": string(of)}))
+		testkit.Must(t, os.WriteFile(filepath.Join(home.Path, ".bashrc"), []byte("evil"), 0o600))
+		testkit.Must(t, store.Renew(home.Path, ""))
+		text, err := os.ReadFile(filepath.Join(home.Path, ".gitconfig"))
+		_, left := os.Lstat(filepath.Join(home.Path, ".bashrc"))
+		if renewed := err == nil && string(text) == string(of) && errors.Is(left, fs.ErrNotExist); renewed != (of != store.Of(1000).Of(7)) {
+			t.Errorf("%s: renewed is %t: %q, %v, %v", of, renewed, text, err, left)
+		}
+		testkit.Must(t, home.Close())
+	}
+	names, err := store.List()
+	testkit.Must(t, err)
+	users, err := store.Users()
+	testkit.Must(t, err)
+	if !slices.Equal(names, []string{"a"}) || !slices.Equal(users, []int{0, 1000}) {
+		t.Errorf("got %q, %v", names, users)
+	}
+	testkit.Must(t, store.Of(1000).Remove("a"))
+	if _, err := os.Stat(store.Path("a")); err != nil {
+		t.Errorf("the home of the same name is gone: %v", err)
+	}
+	if users, err := agenthome.Store(t.TempDir()).Users(); err != nil || users != nil {
+		t.Errorf("no users are %v, %v", users, err)
+	}
 }

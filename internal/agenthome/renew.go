@@ -58,6 +58,9 @@ var renewing sync.Mutex
 // at a start, and what is in the directories of the search path in the home, and writes what was prepared and imported. A path that is
 // no home of the store, or one that no start was prepared for, stays as it is. It is not called for one home twice at the same time.
 func (s Store) Renew(at, searchPath string) (err error) {
+	if dir := filepath.Dir(at); filepath.Dir(dir) == filepath.Join(string(s), users) {
+		s = Store(dir) // another user's
+	}
 	if filepath.Dir(at) != string(s) || !isHome(filepath.Base(at)) {
 		return nil
 	}
