@@ -147,7 +147,8 @@ func TestGitHostile(t *testing.T) {
 		"the submodule":            `git config --file .git/modules/sub/config core.fsmonitor $RAN; printf '#!/bin/sh\n%s\n' $RAN >.git/modules/sub/hooks/post-index-change; chmod +x .git/modules/sub/hooks/*`,
 		"another submodule":        `cp -rL .git/modules/sub s; printf '[core]\nfsmonitor = %s\nworktree = %s\n' $RAN $PWD/sub >>s/config; echo gitdir: ../s >sub/.git; echo gitdir: ../s >x; mv x sub/.git`,
 		"a moved submodule":        `cp -rL .git/modules m; printf '[core]\nfsmonitor = %s\n' $RAN >>m/sub/config; mv .git/modules/sub .git/modules/x; mv .git/modules .git/y; mv m .git/modules; rmdir .git/modules/*; mv m/sub .git/modules/sub`,
-		"broken settings":          `printf '[core\n' >.git/config; mkfifo x; mv x .git/config; head -c 3000000 /dev/zero >.git/config`,
+		"broken settings":          `printf '[core\n' >.git/config; head -c 3000000 /dev/zero >.git/config`,
+		"settings that block":      `mkfifo x; mv x .git/config`,
 		"links in the copies":      `at=$(dirname $(readlink .git/config)); rm $at/config; ln -s /etc/passwd $at/config; ln -s /etc/shadow .git/hooks/pre-commit; mkfifo .git/hooks/pre-push; chmod 0 $at`,
 		"an agent of its own":      `cd .git; echo "$RAN" >hooks/post-commit; chmod 777 hooks/post-commit; ln hooks/post-commit hooks/pre-commit`,
 	} {
