@@ -289,14 +289,14 @@ func (p *Process) stopped() {
 	p.caller.deaf = err != nil
 }
 
-// isStopped reports whether a process is stopped.
+// isStopped reports whether a process is stopped, also by ptrace.
 func isStopped(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
 	}
 	state := bytes.LastIndexByte(stat, ')') + len(") ")
-	return state < len(stat) && stat[state] == 'T'
+	return state < len(stat) && (stat[state] == 'T' || stat[state] == 't')
 }
 
 // close closes the connection and descriptors that no program has got.

@@ -116,8 +116,9 @@ func (o order) attend(program int) {
 				_ = unix.Pause()
 			}
 		default:
-			// Taken before it is told: whoever is told may continue the program, which may stop again.
-			_, _ = unix.Wait4(child, nil, unix.WUNTRACED|unix.WNOHANG, nil)
+			// Taken before it is told: whoever is told may continue the program, which may stop again. An end since then is not taken,
+			// which wait4 would do.
+			_ = unix.Waitid(unix.P_PID, child, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 			if child == program {
 				o.send(report{Event: event, Status: uint32(status)})
 			}
@@ -144,7 +145,8 @@ type childInfo struct {
 
 // nextChild waits until a child has ended or stopped, and leaves it as it is.
 func nextChild() (pid int, what event, status unix.WaitStatus, usage syscall.Rusage, err error) {
-	const killed, dumped, stopped = 2, 3, 5 // codes of SIGCHLD; 1: exited
+	// Codes of SIGCHLD; 1: exited. Trapped is a child that has made its parent its tracer (PTRACE_TRACEME), and stops at each signal.
+	const killed, dumped, trapped, stopped = 2, 3, 4, 5
 	const core = 0x80
 	var info childInfo
 	_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)), unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, uintptr(unsafe.Pointer(&usage)), 0)
@@ -156,7 +158,7 @@ func nextChild() (pid int, what event, status unix.WaitStatus, usage syscall.Rus
 		return int(info.pid), eventEnded, unix.WaitStatus(info.status), usage, nil
 	case dumped:
 		return int(info.pid), eventEnded, unix.WaitStatus(info.status | core), usage, nil
-	case stopped:
+	case trapped, stopped:
 		return int(info.pid), eventStopped, unix.WaitStatus(info.status), usage, nil
 	}
 	return int(info.pid), eventEnded, unix.WaitStatus(info.status << 8), usage, nil

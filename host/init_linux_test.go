@@ -1,9 +1,11 @@
 package host_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -147,6 +149,46 @@ func TestLeavesItsGroup(t *testing.T) {
 		end(p)
 		if exit := wait(t, p); name == "told" && exit.Code != 5 || name == "killed" && exit.Signal != syscall.SIGKILL {
 			t.Errorf("%s: got %v", name, exit)
+		}
+	}
+}
+
+// traced makes its parent its tracer, which the system then stops it for.
+func traced([]string) int {
+	runtime.LockOSThread()
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PTRACE, syscall.PTRACE_TRACEME, 0, 0); errno != 0 {
+		fmt.Println("it cannot be traced:", errno)
+	}
+	fmt.Println(syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -KILL $$"}, nil))
+	return 1
+}
+
+// TestTraced: a program that is stopped because its init is its tracer has not ended.
+func TestTraced(t *testing.T) {
+	t.Parallel()
+	p := start(t, open(t), helper(t, "t-traced"))
+	testkit.Eventually(t, "the program is stopped, or has ended", func() bool {
+		state, _ := stat(p.OSPID())
+		return state != 'R' && state != 'S' && state != 'D'
+	})
+	p.Kill()
+	if exit := wait(t, p); exit.Signal != syscall.SIGKILL {
+		t.Errorf("got %v", exit)
+	}
+}
+
+// TestEndsWhileStopped: the end of a program that is stopped and continued all the time is told. Its init must not take it for a stop,
+// which the tries provoke.
+func TestEndsWhileStopped(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for range 10 {
+		p := start(t, h, shell(t, `
+			for i in 1 2; do setsid sh -c "while kill -STOP $$ && kill -CONT $$; do :; done" & done
+			setsid sh -c "sleep 0.02; kill -STOP $$; kill -KILL $$" &
+			while :; do :; done`))
+		if exit := wait(t, p); exit.Signal != syscall.SIGKILL {
+			t.Errorf("got %v", exit)
 		}
 	}
 }
