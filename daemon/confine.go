@@ -151,8 +151,6 @@ func (d *Daemon) renewHome(c *host.Command, given []host.Place) error {
 	if process == nil || process.ParentPID != 0 || !writes {
 		return nil
 	}
-	d.renewing.Lock()
-	defer d.renewing.Unlock()
 	return agenthome.Store(filepath.Join(real(d.config.StateDir), "homes")).Renew(home, c.Env["PATH"])
 }
 

@@ -57,8 +57,7 @@ type Daemon struct {
 	log     *slog.Logger
 	sockets []systemd.Socket // passed by a service manager
 
-	writable sync.Map   // bind.Place by PID: where each program that was started may write
-	renewing sync.Mutex // of homes: programs with one home may start at the same time
+	writable sync.Map // bind.Place by PID: where each program that was started may write
 	// replace is called with the state machines before the kernel is created.
 	replace func(map[schema.Domain]kernel.Domain)
 

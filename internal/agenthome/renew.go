@@ -56,7 +56,7 @@ var renewing sync.Mutex
 
 // Renew renews the home at a path, before the start of a program with a search path: it removes what programs read by themselves
 // at a start, and what is in the directories of the search path in the home, and writes what was prepared and imported. A path that is
-// no home of the store, or one that no start was prepared for, stays as it is. It is not called for one home twice at the same time.
+// no home of the store, or one that no start was prepared for, stays as it is.
 func (s Store) Renew(at, searchPath string) (err error) {
 	if dir := filepath.Dir(at); filepath.Dir(dir) == filepath.Join(string(s), users) {
 		s = Store(dir) // another user's
