@@ -193,6 +193,17 @@ func TestEndsWhileStopped(t *testing.T) {
 	}
 }
 
+// TestStopsItsInit: a program that stops its init, which it can where both are in one PID namespace, is killed like any other.
+func TestStopsItsInit(t *testing.T) {
+	t.Parallel()
+	for _, then := range []string{"exit 3", "exec sleep 1000"} {
+		p := start(t, openShared(t), shell(t, "kill -STOP $PPID; echo on; "+then))
+		readLine(t, p, "on")
+		p.Kill()
+		wait(t, p)
+	}
+}
+
 // TestToldOnce: TERM arrives once.
 func TestToldOnce(t *testing.T) {
 	t.Parallel()

@@ -206,6 +206,9 @@ func (p *Process) killFor(why Reason) {
 	}
 	p.until = time.Time{}
 	p.signalLocked(syscall.SIGKILL)
+	if p.watched != nil {
+		p.watched.hurry()
+	}
 	p.mu.Unlock()
 	p.once.Do(func() { close(p.killed) })
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,7 +53,15 @@ func (w *watched) program() int { return 0 }
 // over reports whether an init has ended, and the program's number may be reused.
 func (w *watched) over() bool { return w.reports != nil && ended(w.fd) }
 
-// hear calls f with the reports of an init until its program has ended, with that, or the init has.
+// hurry bounds the time in which an init tells the end of its program, which was killed.
+func (w *watched) hurry() {
+	if w.reports != nil {
+		_ = w.reports.SetReadDeadline(time.Now().Add(lastWords)) // fails after the end
+	}
+}
+
+// hear calls f with the reports of an init until its program has ended, with that, or the init has. It kills one that does not tell the
+// end in time: a program can stop its init where both are in one PID namespace.
 func (w *watched) hear(f func(r report, sender int)) {
 	if w.reports == nil {
 		return
@@ -60,6 +69,7 @@ func (w *watched) hear(f func(r report, sender int)) {
 	for w.end == nil {
 		r, sender, err := readReport(w.reports)
 		if err != nil {
+			_ = syscall.Kill(w.pid, syscall.SIGKILL) // it may have ended
 			return
 		}
 		if r.Event == eventEnded {

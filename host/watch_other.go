@@ -52,6 +52,9 @@ func (w *watched) program() int { return w.pid }
 // over returns false: the child is the program, whose number is not reused before it is reaped.
 func (w *watched) over() bool { return false }
 
+// hurry does nothing: the child is the program.
+func (w *watched) hurry() {}
+
 // wait returns when the child has ended. Not all of these systems can wait without reaping.
 func (w *watched) wait() {
 	for {
