@@ -104,7 +104,7 @@ func TestGitOfOthers(t *testing.T) {
 	}
 	p := withGit(t)
 	out, status := bash(t, p, t.TempDir(), gitBefore+`new lib; new p; new q; git clone -q --bare p b.git; cd p; git -c protocol.file.allow=always submodule --quiet add ../lib sub; git commit -qm sub; git worktree add -q ../w
-cd ..; RUN="pwos run --read $here/q --"; chown -R 12345:12345 .; chmod -R go+rX .
+cd ..; RUN="pwos run --user root --read $here/q --"; chown -R 12345:12345 .; chmod -R go+rX .
 for dir in p p/sub w b.git; do (cd $dir; $RUN sh -c 'git log -1 --format=%s 2>&1; git -C '$here'/q log 2>&1 | grep -c dubious || :'); done
 cd p; $RUN sh -c 'git clone -q $PWD ~/c 2>&1; git -C ~/c log --format=%s -1; git -C sub log -1 --format=%s'
 `)
