@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -25,8 +26,11 @@ const callerTime = 10 * time.Second
 // byte that the client sends is the number of a signal for it, and the end of the connection ends it.
 type caller struct {
 	conn  *net.UnixConn
-	files []handed // by number, until they are the program's
-	deaf  bool     // it does not read what it is told
+	files []handed    // by number, until they are the program's
+	deaf  bool        // it does not read what it is told
+	waits atomic.Bool // it was told that the program has stopped, and has not continued it since
+	// process is a pidfd of the client, -1 if there is none: one that waits is continued when the program has ended.
+	process int
 	// opens says that the client can use a terminal that the host opens, in place of those among files.
 	opens bool
 	// logs says that the client shows the program's output itself, and returns it to the log.
@@ -72,7 +76,7 @@ func openCaller(ctx context.Context, path string) (c *caller, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach caller: %w", err)
 	}
-	c = &caller{conn: dialed.(*net.UnixConn)}
+	c = &caller{conn: dialed.(*net.UnixConn), process: -1}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -84,6 +88,11 @@ func openCaller(ctx context.Context, path string) (c *caller, err error) {
 	}
 	if uid != 0 && uid != os.Geteuid() {
 		return c, fmt.Errorf("%w: the caller is user %d, not %d", ErrCommand, uid, os.Geteuid())
+	}
+	if pid, err := peercred.PID(c.conn); err == nil { // which lives: it listens
+		if c.process, err = unix.PidfdOpen(pid, 0); err != nil {
+			c.process = -1 // a client that stops is then continued by its shell only
+		}
 	}
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetReadDeadline(deadline); err != nil {
@@ -257,10 +266,13 @@ func (p *Process) forward(sig syscall.Signal) {
 	case syscall.SIGHUP, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !p.reaped {
+		if p.first != 0 && !p.reaped && !p.watched.over() {
 			_ = syscall.Kill(p.first, sig) // as in signalLocked
 		}
 	case syscall.SIGSTOP, syscall.SIGCONT:
+		if sig == syscall.SIGCONT {
+			p.caller.waits.Store(false)
+		}
 		s := &p.suspension
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -273,7 +285,7 @@ func (p *Process) forward(sig syscall.Signal) {
 // stopped tells the caller that the program was stopped by a key or by itself, so that the caller can stop too, and its shell goes
 // on.
 func (p *Process) stopped() {
-	if p.caller == nil || p.caller.deaf {
+	if p.caller == nil || p.caller.deaf || p.caller.waits.Load() {
 		return
 	}
 	s := &p.suspension
@@ -282,6 +294,7 @@ func (p *Process) stopped() {
 	if s.on || p.halts() || !isStopped(p.OSPID()) { // the kernel has stopped it, or did so for a moment
 		return
 	}
+	p.caller.waits.Store(true)
 	err := p.caller.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	if err == nil {
 		_, err = p.caller.conn.Write([]byte{byte(syscall.SIGTSTP)})
@@ -301,7 +314,14 @@ func isStopped(pid int) bool {
 
 // close closes the connection and descriptors that no program has got.
 func (c *caller) close() error {
-	errs := []error{c.conn.Close()}
+	errs := []error{c.conn.Close()} // which tells a client that is continued that it need not stop again
+	if c.process >= 0 {
+		if c.waits.Load() {
+			_ = unix.PidfdSendSignal(c.process, unix.SIGCONT, nil, 0) // it may have ended, or be user 0
+		}
+		errs = append(errs, unix.Close(c.process))
+		c.process = -1
+	}
 	for _, file := range c.files {
 		errs = append(errs, file.Close())
 	}

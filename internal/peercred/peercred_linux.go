@@ -9,14 +9,27 @@ import (
 
 // User returns the user at the other end of a connection.
 func User(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
+	peer, err := credentials(conn)
 	if err != nil {
 		return 0, err
 	}
-	var peer *unix.Ucred
-	controlErr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, controlErr); err != nil {
+	return int(peer.Uid), nil
+}
+
+// PID returns the process that has made the other end of a connection. It may have ended.
+func PID(conn *net.UnixConn) (pid int, err error) {
+	peer, err := credentials(conn)
+	if err != nil {
 		return 0, err
 	}
-	return int(peer.Uid), nil
+	return int(peer.Pid), nil
+}
+
+func credentials(conn *net.UnixConn) (peer *unix.Ucred, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return peer, errors.Join(err, controlErr)
 }

@@ -137,6 +137,28 @@ func TestTerminalStops(t *testing.T) {
 	})
 }
 
+// A pwos run that has stopped with its program goes on when the program has ended, however often that was stopped.
+func TestStoppedEnds(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	t.Cleanup(func() { testkit.Must(t, p.kill()) })
+	for name, line := range map[string]struct{ run, want string }{
+		"killed": {`setsid pwos run --name killed -- sh -c 'kill -STOP $$' </dev/null >out 2>&1 & job=$!
+until grep -q '^State:.T' /proc/$job/status; do sleep 0.05; done; pwos kill killed >/dev/null
+timeout 60 tail --pid=$job -f /dev/null || kill -KILL $job; wait $job 2>/dev/null; echo $?`, "143\n"},
+		"continued": {`setsid pwos run --name continued -- sh -c '
+(while kill -CONT $$; do sleep 0.01; done) & for i in 1 2 3 4 5 6 7 8 9; do kill -STOP $$; done; exit 3' </dev/null >out 2>&1 & job=$!
+timeout 60 tail --pid=$job -f /dev/null || kill -KILL $job; wait $job 2>/dev/null; echo $?`, "3\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, _ := bash(t, p, t.TempDir(), line.run); !strings.HasSuffix(out, line.want) {
+				t.Errorf("got %q", out)
+			}
+		})
+	}
+}
+
 // When the kernel dies, its agents do; the terminal is restored, also from changes that the program had no time to undo.
 func TestTerminalOfLostKernel(t *testing.T) {
 	t.Parallel()
