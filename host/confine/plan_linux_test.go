@@ -14,7 +14,7 @@ import (
 
 // full returns the means of a machine that lacks nothing.
 func full() confine.Means {
-	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, Link: true, IPC: true}
+	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, Link: true, IPC: true, PIDs: true}
 }
 
 // TestLevels shows the result of each level if one of the means is missing: strict names it and refuses, default starts
@@ -29,6 +29,7 @@ func TestLevels(t *testing.T) {
 		"overlay":                 func(m *confine.Means) { m.Overlay = false },
 		"network namespaces":      func(m *confine.Means) { m.Network = false },
 		"IPC namespaces":          func(m *confine.Means) { m.IPC = false },
+		"PID namespaces":          func(m *confine.Means) { m.PIDs = false },
 		"mount namespaces, again": func(m *confine.Means) { *m = confine.Means{} },
 	} {
 		has := full()
