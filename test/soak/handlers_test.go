@@ -91,7 +91,10 @@ func (d *program) workers(t *testing.T) (n, memory int) {
 	for _, at := range all {
 		status, _ := os.ReadFile(at) // one that has ended has none
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(at), "cmdline"))
-		if !bytes.Contains(command, []byte("pwos-code-worker")) || !strings.Contains(string(status), "\nPPid:\t"+of+"\n") {
+		_, init, _ := strings.Cut(string(status), "\nPPid:\t")
+		init, _, _ = strings.Cut(init, "\n")
+		above, _ := os.ReadFile(filepath.Join("/proc", init, "status"))
+		if !bytes.Contains(command, []byte("pwos-code-worker")) || !strings.Contains(string(above), "\nPPid:\t"+of+"\n") {
 			continue
 		}
 		n++
