@@ -31,14 +31,14 @@ func TestTerminal(t *testing.T) {
 		t.Skip("needs bash")
 	}
 	p := settle(t)
-	work := t.TempDir()
-	s := sitDown(t, p, "run", "--dir", work, "--home", os.TempDir(), "--name", "shell", "--env", "PS1=ready> ",
+	work, home := t.TempDir(), t.TempDir() // not that of other tests, whose repositories come and go
+	s := sitDown(t, p, "run", "--dir", work, "--home", home, "--name", "shell", "--env", "PS1=ready> ",
 		"--env", "ASKED=yes", "--env", "HISTFILE=/dev/null", "--", "bash", "--noprofile", "--norc")
 	usual := s.Settings()
 	s.Expect("ready> ")
 
 	s.Enter("stty size; echo $TERM $ASKED $HOME $PWOS_FD\r")
-	s.Expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(os.TempDir()) + ` 3\r\n`)
+	s.Expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(home) + ` 3\r\n`)
 	s.Resize(100, 40)
 	for limit := time.Now().Add(testkit.Patience); ; {
 		s.Enter("echo \"size $(stty size)\"\r") // what the shell redraws may overwrite the end of the line
