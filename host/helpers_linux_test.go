@@ -272,7 +272,7 @@ func setLimit(args []string) int {
 		}
 		for {
 			if _, err := os.Stat(args[2]); err != nil {
-				break // who has read the number removes it
+				break // the test removes the file when it has read it
 			}
 			time.Sleep(time.Millisecond)
 		}

@@ -40,7 +40,7 @@ type report struct {
 const initName = "pwos-init"
 
 // execute starts the program, of which this process becomes the init. It returns only if that fails.
-func (o order) execute(status *os.File) (string, error) {
+func (o order) execute() (string, error) {
 	f, err := o.newFork()
 	if err != nil {
 		return "exec", err
@@ -116,8 +116,8 @@ func (o order) attend(program int) {
 				_ = unix.Pause()
 			}
 		default:
-			// Taken before it is told: whoever is told may continue the program, which may stop again. An end since then is not taken,
-			// which wait4 would do.
+			// The stop is taken before the report: who reads that may continue the program, which may stop again. Unlike wait4, this does
+			// not take an end that came since.
 			_ = unix.Waitid(unix.P_PID, child, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 			if child == program {
 				o.send(report{Event: event, Status: uint32(status)})
@@ -281,7 +281,7 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// openReports opens the socket over which an init sends reports, with which the system tells who has sent them.
+// openReports opens the socket for the reports of an init. The system adds the sender's number to each.
 func openReports() (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -326,10 +326,10 @@ func newPIDs(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWPID }
 // hear follows the reports of the program's init until the program has ended, or the init has.
 func (p *Process) hear() {
 	p.watched.hear(func(r report, sender int) {
-		switch r.Event {
-		case eventBegan:
+		switch {
+		case r.Event == eventBegan && p.OSPID() == 0:
 			p.name(sender)
-		case eventStopped:
+		case r.Event == eventStopped:
 			p.stopped()
 		}
 	})

@@ -211,7 +211,7 @@ func (o order) carry(status *os.File) (string, error) {
 	if err := o.limit(); err != nil {
 		return "limits", err
 	}
-	return o.execute(status)
+	return o.execute()
 }
 
 // readStatus converts the shim's text to an error. If the text is only that the shim is ready, the program runs.

@@ -33,7 +33,7 @@ func (order) enter() error { return nil }
 func (order) restrict() error { return nil }
 
 // execute becomes the program.
-func (o order) execute(*os.File) (string, error) {
+func (o order) execute() (string, error) {
 	return "exec", syscall.Exec(o.program, o.argv, o.env)
 }
 

@@ -73,11 +73,9 @@ func newOwnStdio(a *app, dir string, noTTY bool) (o *ownStdio, err error) {
 	if err != nil {
 		return o, err
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
+	if o.owner, err = uidOf(dir); err != nil {
 		return o, fmt.Errorf("read runtime directory: %w", err)
 	}
-	o.owner = int(info.Sys().(*syscall.Stat_t).Uid)
 	o.name = fmt.Sprintf("%s%08x", stdioName, rand.Uint32())
 	path := filepath.Join(dir, o.name)
 	if o.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {

@@ -20,7 +20,8 @@ const (
 )
 
 // Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
-// The caller's goroutine must be locked to that thread, which ends with the process; PID namespaces are tried if it is the first process of one. Creating a namespace is not
+// The caller's goroutine must be locked to that thread, which ends with the process. PID namespaces are tried if this is the first
+// process of one. Creating a namespace is not
 // sufficient: some systems allow that and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNET) == nil && loopback() == nil && names() == nil {

@@ -236,7 +236,7 @@ func (m *model) gemini(body object) []object {
 		}
 	}
 	part := object{"text": "done"}
-	if config, _ := body["generationConfig"].(object); config["responseMimeType"] == "application/json" { // it asks which model to ask, or who is next
+	if config, _ := body["generationConfig"].(object); config["responseMimeType"] == "application/json" { // it wants to know which model it should use, or who speaks next
 		part["text"] = `{"reasoning":"done","model_choice":"pro","complexity_score":1,"complexity_reasoning":"done","next_speaker":"user"}`
 	}
 	if name, input := m.next(offered, results, false); name != "" {
