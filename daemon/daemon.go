@@ -24,6 +24,7 @@ import (
 	"github.com/promptware-os/pwos/cluster/abroad"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
+	"github.com/promptware-os/pwos/effect/execs"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/effect/network"
@@ -58,6 +59,7 @@ type Daemon struct {
 	sockets []systemd.Socket // passed by a service manager
 
 	writable sync.Map // bind.Place by PID: where each program that was started may write
+	execs    execs.Keeper
 	// replace is called with the state machines before the kernel is created.
 	replace func(map[schema.Domain]kernel.Domain)
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
@@ -158,6 +159,10 @@ type Command struct {
 	// Locals are ports of the program's localhost that the host serves. Publishes gives it a dialer of the program's own ports.
 	Locals    []uint16
 	Publishes bool
+	// Exec is called, from one goroutine, with what a process of the agent is about to execute, the program itself included. The process
+	// waits meanwhile; it fails with the number that Exec returns, if that is not 0. nil, without a sandbox, and where the machine lacks
+	// the means: nobody is told.
+	Exec func(*Exec) syscall.Errno
 	// Upstreams are names of services. For each the program gets an address, in the variable that UpstreamEnv names.
 	Upstreams []string
 

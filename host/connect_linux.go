@@ -24,7 +24,7 @@ const claimPrefix = "@pwos-program-"
 
 // carryOut answers the program's calls of connect until none of its processes is left.
 func (p *Process) carryOut(c *confine.Calls) {
-	c.Kernel, c.User = p.kernelSocket, p.command.user()
+	c.Kernel, c.User, c.Exec = p.kernelSocket, p.command.user(), p.execs()
 	if p.plan.Net == confine.NetOpen || !p.plan.Network {
 		c.Owns = remember(p.hasOpen)
 	}
@@ -45,6 +45,22 @@ func (p *Process) carryOut(c *confine.Calls) {
 			}
 		}
 	})
+}
+
+// execs returns the function that tells Command.Exec of execs. The first one is the program itself, which its init asks for: that cannot
+// be read, but it is known.
+func (p *Process) execs() func(*confine.Exec) unix.Errno {
+	began := false
+	return func(e *confine.Exec) unix.Errno {
+		if !began {
+			began, e.First, e.Hidden, e.Missing, e.Cut = true, true, false, false, false
+			e.Dir, e.Args = p.command.Dir, p.command.Argv
+			if e.Path = p.command.executed(p.program); !filepath.IsAbs(e.Path) {
+				e.Path = filepath.Join(e.Dir, e.Path)
+			}
+		}
+		return p.command.Exec(e)
+	}
 }
 
 // kernelSocket returns how the program's socket is connected to a socket of the kernel or the signer; nil if the file is none.

@@ -121,7 +121,8 @@ func TestGuardIgnores(t *testing.T) {
 }
 
 // TestGuardKilledToo: if daemon and guard are killed together, an agent dies with the daemon, and the next start of the
-// same kernel kills its orphans, and processes that did not die. A start of another kernel does not.
+// same kernel kills its orphans, and processes that did not die. A start of another kernel does not. What is left executes nothing
+// until then, since nobody is told of it.
 func TestGuardKilledToo(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, true)
@@ -130,7 +131,15 @@ func TestGuardKilledToo(t *testing.T) {
 	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
 	testkit.Must(t, d.cmd.Process.Kill())
 	gone(t, d.agents[0])
-	open(t) // another kernel
+	other := open(t) // another kernel
+	if has := host.MeansOf(other); has.Filter && has.Notify {
+		clings := filepath.Join(d.instance, "orphan-cling")
+		testkit.Must(t, os.WriteFile(clings+".execute", nil, 0o600))
+		testkit.Eventually(t, "an exec", func() bool { _, err := os.Lstat(clings + ".executed"); return err == nil })
+		if got, want := testkit.ReadFile(t, clings+".executed"), "fork/exec /bin/true: "+syscall.ENOSYS.Error(); got != want {
+			t.Errorf("an exec without a daemon: %s, want %s", got, want)
+		}
+	}
 	if !alive(d.orphan) || !alive(d.agents[1]) {
 		t.Fatal("the processes ended by themselves: the test shows nothing")
 	}

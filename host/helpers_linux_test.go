@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -25,7 +26,7 @@ func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
 		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame, "t-spoil-told": spoilTold,
-		"t-secrets": secretsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling, "t-leaves": leaves, "t-traced": traced,
+		"t-secrets": secretsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling, "t-leaves": leaves, "t-traced": traced, "t-execs": execs,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
 }
@@ -64,11 +65,29 @@ func orphan(args []string) int {
 		if !onMain || unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) != nil {
 			return 1
 		}
+		go executeLater(args[0])
 		return idle([]string{args[0] + ".clings"})
 	case "stay":
 		return idle(nil)
 	}
 	return 0
+}
+
+// executeLater executes a program once a file is there, and writes its outcome into another.
+func executeLater(path string) {
+	for {
+		if _, err := os.Lstat(path + ".execute"); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	said := "ok"
+	if err := exec.Command("/bin/true").Run(); err != nil {
+		said = err.Error()
+	}
+	if os.WriteFile(path+".part", []byte(said), 0o600) == nil {
+		_ = os.Rename(path+".part", path+".executed") // without it the test fails
+	}
 }
 
 func orphan2(args []string) int {
@@ -128,6 +147,7 @@ func daemon(args []string) int {
 	for _, how := range []string{"stay", "cling"} {
 		p, err := h.Start(context.Background(), host.Command{
 			Argv: []string{"/proc/self/exe", "t-orphan", filepath.Join(dir, "orphan-"+how), how}, Dir: dir, PID: 1,
+			Exec: func(*host.Exec) syscall.Errno { return 0 },
 		})
 		if err != nil {
 			fmt.Println(err)

@@ -13,6 +13,9 @@ import (
 // Place is a file or directory that is in a program's file tree although its surroundings are hidden.
 type Place = confine.Place
 
+// Exec is what a process of an agent is about to execute.
+type Exec = confine.Exec
+
 // Means are a machine's means to confine programs.
 type Means = confine.Means
 
@@ -51,6 +54,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	if err != nil {
 		return nil, "", err
 	}
+	plan.Execs = c.Exec != nil
 	return plan, has.Level(), nil
 }
 

@@ -104,6 +104,7 @@ type Agents struct {
 // Record configures what is kept of agents besides the journal.
 type Record struct {
 	Terminals Switch `toml:"terminals"` // what is shown of an agent at a terminal is in its log
+	Execs     Switch `toml:"execs"`     // what the programs of agents execute is recorded, and rules can refuse it
 }
 
 // Switch is On or Off.

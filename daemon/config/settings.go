@@ -160,6 +160,7 @@ func (c *Config) settings() []setting {
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),
 
 		of("record.terminals", &c.Record.Terminals, On, must(in(On, Off), "%q must be on or off")),
+		of("record.execs", &c.Record.Execs, On, must(in(On, Off), "%q must be on or off")),
 
 		of("agents.grace", &c.Agents.Grace, 5*second),
 		of("agents.restart_delay", &c.Agents.RestartDelay, second),

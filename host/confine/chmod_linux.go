@@ -87,19 +87,28 @@ func fileAt(pid, dir int, at uintptr, flags int) (int, error) {
 
 // readText reads a text that ends with NUL, at most as long as a path, from a process.
 func readText(pid int, at uintptr) (string, error) {
-	var text []byte
-	for len(text) < unix.PathMax {
-		page := uintptr(os.Getpagesize())
+	text, whole, err := readUntil(pid, at, unix.PathMax)
+	if err == nil && !whole {
+		err = unix.ENAMETOOLONG
+	}
+	return string(text), err
+}
+
+// readUntil reads a text from a process up to its NUL, and reports whether that is among the bytes that were read, which are about as
+// many as most.
+func readUntil(pid int, at uintptr, most int) (text []byte, whole bool, err error) {
+	page := uintptr(os.Getpagesize())
+	for len(text) < most {
 		part, err := readMemory(pid, at, int(page-at%page)) // the next page may not be there
 		if err != nil {
-			return "", unix.EFAULT
+			return nil, false, err
 		}
 		if end := bytes.IndexByte(part, 0); end >= 0 {
-			return string(append(text, part[:end]...)), nil
+			return append(text, part[:end]...), true, nil
 		}
 		text, at = append(text, part...), at+uintptr(len(part))
 	}
-	return "", unix.ENAMETOOLONG
+	return text, false, nil
 }
 
 // inGroup reports whether a process has a group.

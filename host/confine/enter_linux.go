@@ -88,7 +88,7 @@ func (p *Plan) Restrict() error {
 	if p.Net != NetOpen && !p.Network {
 		rules.Families = UnixSocket
 	}
-	rules.Notify, rules.Connect = p.notifies(), p.connects()
+	rules.Notify, rules.Connect, rules.Execs = p.notifies(), p.connects(), p.notifies() && p.Execs
 	listener, err := rules.apply()
 	if err == nil && rules.Notify {
 		p.hand = append(p.hand, listener)

@@ -19,6 +19,7 @@ type Rules struct {
 	Families Families
 	Notify   bool // notify the daemon of chmod with the bit setgid, which is then allowed for directories
 	Connect  bool // also of connect, and refuse what reaches a Unix socket by another call; with Notify only
+	Execs    bool // notify it of execve; with Notify only
 	IPC      bool // refuse SysV objects and message queues, if there is no IPC namespace
 	Trace    bool // refuse ptrace
 }
@@ -114,6 +115,9 @@ func (r Rules) rows() []row {
 	if r.Connect {
 		all([]unix.SockFilter{answer(unix.SECCOMP_RET_USER_NOTIF)}, [2]int{42, 203})
 		all(partRule(), [2]int{16, 29}) // ioctl
+	}
+	if r.Execs {
+		all([]unix.SockFilter{answer(unix.SECCOMP_RET_USER_NOTIF)}, [2]int{59, 221}, [2]int{322, 281}) // execve, execveat
 	}
 	if r.Families != AnySocket {
 		all(without(3, fastOpen), [2]int{44, 206}, [2]int{307, 269}) // sendto, sendmmsg

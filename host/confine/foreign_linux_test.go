@@ -28,7 +28,7 @@ func TestRights(t *testing.T) {
 // does not exist there.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	rules := confine.Rules{Families: confine.StreamSocket, Notify: true, Connect: true, IPC: true, Trace: true}
+	rules := confine.Rules{Families: confine.StreamSocket, Notify: true, Connect: true, Execs: true, IPC: true, Trace: true}
 	for _, n := range rules.Numbers() {
 		name := arch.X86_64.SyscallNumbers[n[0]]
 		number, exists := arch.AARCH64.SyscallNames[name]

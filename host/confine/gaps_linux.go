@@ -34,6 +34,7 @@ func (m Means) Gaps() []string {
 		{!m.Filter, "agents can take leases on files, set extended attributes, and make files setuid (needs seccomp)"},
 		{!m.Filter, "agents can connect to virtual sockets (vsock) of the machine's host (needs seccomp)"},
 		{m.Filter && !m.Notify, "programs cannot set the bit setgid of directories, as git init --shared does (needs Linux 5.19 with seccomp and unix_diag)"},
+		{!m.Filter || !m.Notify, "the programs that agents start are not recorded, and rules about them (Program::) have no effect (needs Linux 5.19 with seccomp and unix_diag)"},
 		{m.ABI < abiTruncate && !m.Mounts, "agents can empty files outside their directory (needs Linux 6.2)"},
 		{m.ABI < abiDevices, "agents can send device commands (ioctl) to devices that they can open (needs Linux 6.10)"},
 		{m.ABI < abiScopes, "agents can signal processes of their user, the daemon included (needs Linux 6.12)"},

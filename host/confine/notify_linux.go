@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -20,7 +21,7 @@ import (
 // Of these only connect needs this: the filter refuses Unix datagram sockets, and on the others sendto and sendmsg take no address.
 //
 // The daemon also carries out chmod with the bit setgid, which is harmless for a directory; on a file, it would give the program's group to
-// those who run it.
+// those who run it. And it is told of what is executed.
 
 // notification is struct seccomp_notif.
 type notification struct {
@@ -40,7 +41,7 @@ type response struct {
 	flags uint32
 }
 
-// Calls carries out a program's calls of connect, and of chmod with the bit setgid.
+// Calls carries out a program's calls of connect, and of chmod with the bit setgid, and sees those of execve.
 type Calls struct {
 	// User is the user that the program runs as. It is set before Serve.
 	User int
@@ -50,12 +51,16 @@ type Calls struct {
 	// Owns reports whether a process of the program has the socket with that inode open. nil: all sockets of its network are
 	// the program's.
 	Owns func(inode uint32) bool
+	// Exec is called, from one goroutine, with what a process is about to execute, if Plan.Execs. The process waits meanwhile, and
+	// executes it if Exec returns 0; else its call fails with that number. It is set before Serve.
+	Exec func(*Exec) unix.Errno
 
 	listener *os.File
 	diag     *os.File // nil: connect is not among the calls
 	ended    chan struct{}
 	waiting  chan struct{} // its capacity bounds the calls that wait
 	flights  sync.WaitGroup
+	begins   []byte        // see readBegins
 	spent    time.Duration // see rest
 	rested   time.Time
 }
@@ -83,6 +88,7 @@ func (c *Calls) Serve() {
 	if err != nil {
 		return
 	}
+	c.wakeAlike(raw)
 	for {
 		var call notification
 		alive := false
@@ -94,15 +100,26 @@ func (c *Calls) Serve() {
 			return
 		}
 		begin := time.Now()
-		handle := c.connect
-		if call.number != unix.SYS_CONNECT {
-			handle = c.chmod
+		handle := c.chmod
+		switch call.number {
+		case unix.SYS_CONNECT:
+			handle = c.connect
+		case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+			handle = c.exec
 		}
 		if errno, done := handle(&call); done {
 			c.answer(call.id, errno)
 		}
 		c.rest(time.Since(begin))
 	}
+}
+
+// wakeAlike has the system wake the daemon, and then the caller, on the processor of the other, which waits anyway. Linux before 6.6
+// cannot, and calls take longer.
+func (c *Calls) wakeAlike(raw syscall.RawConn) {
+	_ = raw.Control(func(fd uintptr) {
+		unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	})
 }
 
 // receive takes the next notification. It returns done without one if the caller must wait, and not alive at the end.

@@ -32,6 +32,7 @@ func (Means) Gaps() []string {
 		"a process that an agent puts into a session of its own is not found: it outlives the agent, and passes for the operator's",
 		"the number of processes of an agent is not bounded",
 		"agents can use the network, whatever --net says",
+		"the programs that agents start are not recorded, and rules about them (Program::) have no effect",
 	}
 }
 

@@ -117,6 +117,7 @@ type Plan struct {
 	Upstreams int
 	Sockets   string // directory whose Unix sockets Landlock allows
 	Tmp       string // the program's name of Request.Tmp
+	Execs     bool   // the daemon is told of what the program and its descendants execute, if Means.Notify
 	Terminal  bool   // the program's own terminal is one of its pseudo-terminals; see OpenTerminal
 	layers    []layer
 	hand      []int // descriptors for HandOver

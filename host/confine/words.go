@@ -12,7 +12,7 @@ var errWords = errors.New("the words are no plan")
 func (p *Plan) Words() []string {
 	w := words{
 		itoa(p.ABI), flag(p.Filter), flag(p.Notify), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.Link), flag(p.IPv6), flag(p.IPC), flag(p.Ptys), flag(p.PIDs), flag(p.User),
-		flag(p.Strict), p.Net, p.Dir, flag(p.ReadOnly), itoa(p.Upstreams), p.Sockets, flag(p.Terminal),
+		flag(p.Strict), p.Net, p.Dir, flag(p.ReadOnly), itoa(p.Upstreams), p.Sockets, flag(p.Terminal), flag(p.Execs),
 	}
 	w.list(p.Writable)
 	w.list(p.Readable)
@@ -34,7 +34,7 @@ func ReadPlan(from []string) (*Plan, error) {
 		ABI: r.number(), Filter: r.flag(), Notify: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), Link: r.flag(), IPv6: r.flag(), IPC: r.flag(), Ptys: r.flag(), PIDs: r.flag(), User: r.flag(),
 	}}
 	p.Strict, p.Net, p.Dir, p.ReadOnly, p.Upstreams, p.Sockets = r.flag(), r.word(), r.word(), r.flag(), r.number(), r.word()
-	p.Terminal = r.flag()
+	p.Terminal, p.Execs = r.flag(), r.flag()
 	p.Writable, p.Readable, p.Unread = r.list(), r.list(), r.list()
 	p.Ports, p.Locals, p.Publishes = r.ports(), r.ports(), r.flag()
 	for n := r.number(); n > 0 && !r.failed; n-- {
