@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cedar-policy/cedar-go"
@@ -127,12 +128,12 @@ func Compile(files []File) (*Set, []Problem) {
 	return s, problems
 }
 
-var position = regexp.MustCompile(`:(\d+):\d+`)
+var position = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:(\d+):\d+`) })
 
 // unparsed returns the problem for a text that is not Cedar.
 func unparsed(file string, err error) Problem {
 	p := Problem{File: file, Text: err.Error()}
-	if at := position.FindStringSubmatch(err.Error()); at != nil {
+	if at := position().FindStringSubmatch(err.Error()); at != nil {
 		p.Line, _ = strconv.Atoi(at[1]) // digits, by the pattern
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -144,16 +145,16 @@ var HostToolUse = NewCommand[ToolUseInput, ToolUseOutput](Syscall{
 
 // toolName is a tool's or a host's part of a pattern Tool:HOST/TOOL. A host passes on what its model has written, so a name
 // that no shell, terminal or path interprets is all that may be repeated.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_:.-]*[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_:.-]*[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`) })
 
 // Check refuses names that cannot be in a grant. It does not repeat them.
 func (in *ToolUseInput) Check() *fault.Fault {
 	const are = "must be letters, digits, _, -, . and :"
-	if !toolName.MatchString(in.Host) {
+	if !toolName().MatchString(in.Host) {
 		return jsontype.Invalid("host", are)
 	}
 	for part := range strings.SplitSeq(in.Tool, "/") {
-		if !toolName.MatchString(part) {
+		if !toolName().MatchString(part) {
 			return jsontype.Invalid("tool", are+", in parts that a slash separates")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed pwos.py.tmpl
@@ -52,12 +53,12 @@ func (l *language) python(s *shape) string {
 	return "Any"
 }
 
-var pythonMember = regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`)
+var pythonMember = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`) })
 
 // isPythonMember reports whether a member can be an attribute in a class: a keyword cannot, nor a name that would hide
 // a type that other members have.
 func isPythonMember(name string) bool {
-	return pythonMember.MatchString(name) && !slices.Contains([]string{
+	return pythonMember().MatchString(name) && !slices.Contains([]string{
 		"and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",
 		"from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
 		"with", "yield", "str", "int", "float", "bool", "list", "dict",

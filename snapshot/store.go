@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -47,10 +48,10 @@ const (
 	makingName = "making-"
 )
 
-var ids = regexp.MustCompile(`^s[a-z0-9]{8}$`)
+var ids = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s[a-z0-9]{8}$`) })
 
 // IsID reports whether a text has the form of a copy's id, which a number does not.
-func IsID(text string) bool { return ids.MatchString(text) }
+func IsID(text string) bool { return ids().MatchString(text) }
 
 // Store is a directory of copies.
 type Store struct{ dir string }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -190,7 +191,7 @@ func assignments(env [][2]string) (all []string) {
 	return all
 }
 
-var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
+var version3 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+`) })
 
 // recent returns an error if the host is not installed, or is older than the version that its hooks were tested with.
 func (h *hookHost) recent(ctx context.Context, name string) error {
@@ -200,7 +201,7 @@ func (h *hookHost) recent(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("ask %s for its version: %w: install it, or put it in PATH", name, err)
 	}
-	is := version3.FindString(string(out))
+	is := version3().FindString(string(out))
 	if is == "" {
 		return fmt.Errorf("%s --version printed no version: %.100q", name, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -157,7 +158,7 @@ func (t *terminal) drain() {
 	}
 	var read []byte
 	buf, late := make([]byte, 256), time.Now().Add(lastAnswer)
-	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer.FindAllIndex(read, -1)) {
+	for answers := 0; answers <= t.out.statuses; answers = len(statusAnswer().FindAllIndex(read, -1)) {
 		fds := []unix.PollFd{{Fd: int32(t.own.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(time.Until(late).Milliseconds()))
 		switch {
@@ -174,4 +175,4 @@ func (t *terminal) drain() {
 }
 
 // statusAnswer is a terminal's answer to ESC [ 5 n.
-var statusAnswer = regexp.MustCompile(`\x1b\[[03]n`)
+var statusAnswer = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[03]n`) })

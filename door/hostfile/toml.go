@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -128,7 +129,7 @@ func tables(text []byte, in, name string) (table, rest map[string]any, err error
 }
 
 // header matches the header line of a table.
-var header = regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`)
+var header = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`) })
 
 // span returns the byte offsets at which the lines of a table and its subtables begin and end; begin is -1 if there are none.
 func span(text []byte, in, name string) (begin, end int) {
@@ -136,7 +137,7 @@ func span(text []byte, in, name string) (begin, end int) {
 	at, comments := 0, 0 // comments above a table belong to it
 	for line := range strings.Lines(string(text)) {
 		trimmed := strings.TrimSpace(line)
-		if m := header.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
+		if m := header().FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
 			key := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(m[1])
 			mine := key == in+"."+name || strings.HasPrefix(key, in+"."+name+".")
 			switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -28,13 +29,13 @@ func Words(table []string, e *unstable.Node) []string {
 }
 
 // bare are the words that need no quotes.
-var bare = regexp.MustCompile("^[A-Za-z0-9_-]+$")
+var bare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9_-]+$") })
 
 // Join writes a name as one key. A word that TOML allows with quotes only keeps these: "log.level" is not log.level.
 func Join(name []string) string {
 	parts := make([]string, len(name))
 	for i, word := range name {
-		if parts[i] = word; !bare.MatchString(word) {
+		if parts[i] = word; !bare().MatchString(word) {
 			parts[i] = strconv.Quote(word)
 		}
 	}

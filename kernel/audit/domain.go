@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -134,14 +135,14 @@ func requestsFor(call *kernel.Call, asked *bool) (bool, error) {
 }
 
 // typePattern is the syntax of a member of types.
-var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
+var typePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`) })
 
 func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.AuditSubscribeOutput, err error) {
 	if call.Message.Meta.IdempotencyKey != "" {
 		return out, fault.WireInvalidInput.New("Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
 	}
 	for _, typ := range in.Types {
-		if !typePattern.MatchString(typ) {
+		if !typePattern().MatchString(typ) {
 			return out, fault.WireInvalidInput.New("Invalid input: types has a text that is neither a type such as Memory.Set nor a pattern such as Memory.*").At("types")
 		}
 	}

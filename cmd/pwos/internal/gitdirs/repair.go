@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -65,8 +64,8 @@ func isHead(path string) bool {
 	if ref, is := strings.CutPrefix(string(text), "ref:"); is {
 		return strings.HasPrefix(strings.TrimLeft(ref, " \t"), "refs/")
 	}
-	return objectName.Match(text)
+	return objectName().Match(text)
 }
 
 // objectName begins with the name of an object.
-var objectName = regexp.MustCompile(`^[0-9a-f]{40}`)
+var objectName = pattern(`^[0-9a-f]{40}`)

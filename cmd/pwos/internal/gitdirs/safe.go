@@ -6,17 +6,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
 // The forms of what is taken over without a question. A name that could be a path or an address would stand for that in the user's
 // commands, and an address of another form may run a program.
 var (
-	remoteName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-	branchName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+@-]*$`)
-	address    = regexp.MustCompile(`^(https://(` + user + `@)?` + server + `(:[0-9]+)?(/` + rest + `)?|ssh://(` + user + `@)?` + server + `(:[0-9]+)?/` + rest + `|` +
+	remoteName = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	branchName = pattern(`^[A-Za-z0-9_][A-Za-z0-9_./+@-]*$`)
+	address    = pattern(`^(https://(` + user + `@)?` + server + `(:[0-9]+)?(/` + rest + `)?|ssh://(` + user + `@)?` + server + `(:[0-9]+)?/` + rest + `|` +
 		user + `@` + server + `:[A-Za-z0-9_.~/]` + rest + `)$`)
 )
+
+// pattern compiles a pattern when it is first used: most runs of pwos use none.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 const (
 	user   = `[A-Za-z0-9_][A-Za-z0-9._-]*`
@@ -62,7 +68,7 @@ var sparse = map[string]bool{"core.sparsecheckout": true, "core.sparsecheckoutco
 // isNewRemote reports whether there is such a remote since the agent, and nothing of the user's meant it before.
 func (k *known) isNewRemote(name string) bool {
 	url, fetch := k.ours["remote."+name+".url"], k.ours["remote."+name+".fetch"]
-	if !remoteName.MatchString(name) || strings.Contains(name, "..") || len(url) != 1 || !address.MatchString(url[0]) ||
+	if !remoteName().MatchString(name) || strings.Contains(name, "..") || len(url) != 1 || !address().MatchString(url[0]) ||
 		!slices.Equal(fetch, []string{"+refs/heads/*:refs/remotes/" + name + "/*"}) {
 		return false
 	}
@@ -116,7 +122,7 @@ func (k *known) hasOther(name string) bool {
 
 // isNewBranch reports whether there is such a branch since the agent, and it tracks a branch of a remote that the user has, or will have.
 func (k *known) isNewBranch(name string) bool {
-	if k.branches == nil || k.branches[name] || !branchName.MatchString(name) {
+	if k.branches == nil || k.branches[name] || !branchName().MatchString(name) {
 		return false
 	}
 	for key, values := range k.real {
@@ -130,7 +136,7 @@ func (k *known) isNewBranch(name string) bool {
 		return false
 	}
 	branch, is := strings.CutPrefix(merge[0], "refs/heads/")
-	if !is || !branchName.MatchString(branch) {
+	if !is || !branchName().MatchString(branch) {
 		return false
 	}
 	return remote[0] == "." || k.real["remote."+remote[0]+".url"] != nil && slices.Equal(k.real["remote."+remote[0]+".url"], k.ours["remote."+remote[0]+".url"]) || k.isNewRemote(remote[0])
@@ -151,7 +157,7 @@ func split(key string) (section, name, last string) {
 // Runs returns the settings that can make git run a program or a hook, or read another file of settings, quoted.
 func (s Settings) runs() (keys []string) {
 	for key, values := range s {
-		if running.MatchString(key) || strings.HasPrefix(key, "alias.") && slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(strings.TrimSpace(v), "!") }) {
+		if running().MatchString(key) || strings.HasPrefix(key, "alias.") && slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(strings.TrimSpace(v), "!") }) {
 			if (key == "core.fsmonitor" || key == "extensions.worktreeconfig") && !slices.ContainsFunc(values, func(v string) bool { return !isBool(v) }) {
 				continue
 			}
@@ -167,7 +173,7 @@ func isBool(text string) bool {
 }
 
 // running matches the keys that name a program, or lead to a file that does.
-var running = regexp.MustCompile(`^(core\.(fsmonitor|hookspath|pager|editor|sshcommand|askpass|gitproxy|alternaterefscommand|worktree)|include(if\..*)?\.path|` +
+var running = pattern(`^(core\.(fsmonitor|hookspath|pager|editor|sshcommand|askpass|gitproxy|alternaterefscommand|worktree)|include(if\..*)?\.path|` +
 	`filter\..*\.(clean|smudge|process)|diff\.(external|.*\.(command|textconv))|merge\..*\.driver|(merge|diff)tool\..*\.(cmd|path)|` +
 	`gpg\.(.*\.)?program|gpg\.ssh\.defaultkeycommand|credential\.(.*\.)?helper|sequence\.editor|pager\..*|man\..*\.(cmd|path)|browser\..*\.(cmd|path)|` +
 	`uploadpack\.packobjectshook|remote\..*\.(uploadpack|receivepack|vcs|proxy)|http\.(.*\.)?proxy|submodule\..*\.update|interactive\.difffilter|` +
