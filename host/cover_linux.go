@@ -275,7 +275,7 @@ func (c *cover) again(plan *confine.Plan) error {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, c.user)
 	}
 	cmd.Args = append(cmd.Args, plan.Words()...)
-	cmd.Env = []string{"GOMAXPROCS=1", childVar + "=1"}
+	cmd.Env = shimEnv()
 	cmd.Dir = "/"
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(text)))
@@ -325,7 +325,7 @@ func joined(user int, argv []string) (status int, err error) {
 	if j.argv, err = pointers(argv); err != nil {
 		return 0, err
 	}
-	if j.env, err = pointers([]string{"GOMAXPROCS=1", childVar + "=1"}); err != nil {
+	if j.env, err = pointers(shimEnv()); err != nil {
 		return 0, err
 	}
 	j.user = uintptr(user)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -50,22 +51,55 @@ func (o order) execute() (string, error) {
 			return "fork", err
 		}
 	}
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP) // the system tells the leader of a session only
+	hangUp := watchHangUps()
+	spare := o.spare()
 	conceal()
+	// Little follows the fork: until the program is executed, each page that this process writes to is copied.
 	pid, errno := f.fork()
 	if errno != 0 {
 		return "fork", errno
 	}
-	go func() {
-		for range hangUp {
-			_ = unix.Kill(-pid, unix.SIGHUP) // the program may have ended
-			_ = unix.Kill(-pid, unix.SIGCONT)
-		}
-	}()
-	o.retire()
+	hangUp.begin(pid)
+	for _, fd := range spare {
+		closeFD(fd)
+	}
+	_ = unix.Chdir("/") // an init that keeps a directory in use is still an init
 	o.attend(pid)
 	return "", nil
+}
+
+// hangUps passes hang-ups on to the program: the system tells the leader of a session only.
+type hangUps struct {
+	program atomic.Int64 // 0: it was not started
+	early   atomic.Bool  // there was one before that
+}
+
+func watchHangUps() *hangUps {
+	h := new(hangUps)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for range signals {
+			h.early.Store(true)
+			h.tell()
+		}
+	}()
+	return h
+}
+
+// begin names the program.
+func (h *hangUps) begin(pid int) {
+	h.program.Store(int64(pid))
+	if h.early.Load() {
+		h.tell()
+	}
+}
+
+func (h *hangUps) tell() {
+	if pid := int(h.program.Load()); pid > 0 {
+		_ = unix.Kill(-pid, unix.SIGHUP) // the program may have ended
+		_ = unix.Kill(-pid, unix.SIGCONT)
+	}
 }
 
 // isolated reports whether the program is in a PID namespace.
@@ -86,11 +120,8 @@ func conceal() {
 	}
 }
 
-// retire gives up what an init does not need. One that keeps more is still an init, so that errors do not matter.
-func (o order) retire() {
-	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
-		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	_ = unix.Chdir("/")
+// spare lists the descriptors that an init does not need. One that keeps more is still an init, so that errors do not matter.
+func (o order) spare() (list []int) {
 	open, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range open {
 		fd, _ := strconv.Atoi(entry.Name())
@@ -98,8 +129,9 @@ func (o order) retire() {
 		if err != nil || fd == o.report || to == "anon_inode:[eventpoll]" || to == "anon_inode:[eventfd]" { // those of Go's runtime
 			continue
 		}
-		closeFD(fd)
+		list = append(list, fd)
 	}
+	return list
 }
 
 // attend reports what happens to the program, and reaps orphans. It does not return: the host kills an init.

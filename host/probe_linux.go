@@ -52,7 +52,7 @@ func try(user bool) (int, error) {
 	}
 	defer closeFile(null)
 	attr := &syscall.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1", childVar + "=1"}, Files: []uintptr{null.Fd(), theirs.Fd(), null.Fd()},
+		Dir: "/", Env: shimEnv(), Files: []uintptr{null.Fd(), theirs.Fd(), null.Fd()},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	}
 	if user {

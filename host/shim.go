@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +30,13 @@ const (
 	ready    = "."
 )
 
+// shimEnv returns the environment of a short-lived process that the host starts: it has one processor and no garbage collection. Both
+// would cost more if they were set later.
+//
+// A thread that Go starts first gets a processor. With one processor, on which its goroutine runs, no thread is being started. Otherwise the
+// limit on memory could end the shim.
+func shimEnv() []string { return []string{"GOMAXPROCS=1", "GOGC=off", childVar + "=1"} }
+
 // errNoShim says what the program must do.
 var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", ErrUnsupported)
 
@@ -51,10 +57,6 @@ func Shim() {
 	}
 	switch os.Args[1] {
 	case shimArg:
-		// A thread that Go starts first gets a processor. With one processor, on which this goroutine runs, no thread is
-		// being started. Otherwise the limit on memory could end this process.
-		runtime.GOMAXPROCS(1)
-		debug.SetGCPercent(-1)
 		runtime.LockOSThread() // capabilities and limits are removed from a thread, which must be the one that calls execve
 		os.Exit(become(os.Args[2:]))
 	case guardArg:
@@ -63,7 +65,6 @@ func Shim() {
 		runtime.LockOSThread() // namespaces belong to a thread; on another thread it would mount over the machine's own tree
 		syscall.Exit(probed()) // does not wait: see replace
 	case coverArg:
-		debug.SetGCPercent(-1)
 		runtime.LockOSThread()
 		syscall.Exit(covering(os.Args[2:]))
 	}
@@ -161,8 +162,10 @@ func become(words []string) int {
 		fmt.Fprintln(os.Stderr, "only pwos itself starts this process:", err)
 		return 2
 	}
-	// Signals that the daemon's parent had ignored would stay ignored; execve resets signals with a handler.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD)
+	// Signals that the daemon's parent had ignored would stay ignored; execve resets signals with a handler. This process, which becomes
+	// the program's init, does not end by them.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD,
+		syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 	status := os.NewFile(uintptr(o.status), "status")
 	stage, err := o.carry(status)
 	var errno syscall.Errno

@@ -81,7 +81,7 @@ func (o order) wear() error {
 func (o order) replace() error {
 	next := o
 	next.born = 0
-	attr := &syscall.ProcAttr{Env: []string{childVar + "=1"}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}}
+	attr := &syscall.ProcAttr{Env: shimEnv(), Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}}
 	userNamespace(attr.Sys)
 	if o.isolated() {
 		attr.Sys.Cloneflags |= unix.CLONE_NEWPID

@@ -191,7 +191,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	o.mark = p.mark
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
-		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir, files: files,
+		argv: append([]string{shimArg, shimArg}, o.words()...), env: shimEnv(), dir: p.command.Dir, files: files,
 		first: born == nil && p.plan != nil && p.plan.PIDs,
 	})
 	if err == nil && born != nil {
