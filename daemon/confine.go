@@ -90,7 +90,11 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	c.Sockets = host.Place{Source: insideDir(places), Target: places.Dir}
 	c.Places = append(c.Places, c.Sockets)
-	return d.share(c, places.Blobs)
+	if err := d.share(c, places.Blobs); err != nil {
+		return err
+	}
+	d.cover(c, p)
+	return nil
 }
 
 // runAs sets the user that a program runs as. Another than the kernel's cannot enter the kernel's directories, so that what is the

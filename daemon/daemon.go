@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +28,7 @@ import (
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/effect/network"
 	"github.com/promptware-os/pwos/effect/notify"
+	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
@@ -37,11 +37,9 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/approval"
-	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -88,6 +86,7 @@ type Daemon struct {
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policy.Loader
+	trees      *trees.Trees // nil: this daemon runs no programs
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
 	redactor   atomic.Pointer[state.Redactor]
@@ -255,42 +254,13 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := d.serveCluster(members, unsettled); err != nil {
 		return err
 	}
+	if err := d.keepSteps(); err != nil {
+		return err
+	}
 	d.kernel.Rehost(left)
 	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), OpenVariables: d.variables.OpenAll, Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
 	return nil
-}
-
-// warnings returns what needs the operator's attention, for pwos status.
-func (d *Daemon) warnings() (all []string) {
-	if d.keyed != nil {
-		if warning := d.keyed.Trouble(); warning != "" {
-			all = append(all, "authorized keys: "+warning)
-		}
-	}
-	if d.remote.why != "" {
-		all = append(all, d.remote.why)
-	}
-	if d.isHeld() {
-		all = append(all, heldAgents)
-	}
-	if invalid := d.policies.Shown().Invalid; invalid != "" {
-		all = append(all, "calls of agents are refused, since the policy is not valid: "+invalid)
-	}
-	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
-		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
-	}
-	if warning := d.blobs.Trouble(); warning != "" {
-		all = append(all, warning)
-	}
-	if warning := d.diskTrouble(); warning != "" {
-		all = append(all, warning)
-	}
-	all = append(all, d.cluster.Warnings()...)
-	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
-		all = append(all, "trusted keys: "+warning)
-	}
-	return all
 }
 
 // Run serves until ctx ends, the kernel is told to end or fails, no connection was open for the idle timeout, or a listener
@@ -368,6 +338,7 @@ func (d *Daemon) end() error {
 // closeEffects ends the parts that make calls themselves. A part may be missing, and may be closed twice.
 func (d *Daemon) closeEffects() {
 	d.jobs.Close()
+	d.trees.Close()
 	d.cluster.Hush()
 	d.notifier.Close()
 	d.networks.Close()
@@ -478,22 +449,4 @@ func Origin(text string) (string, error) {
 		return text, nil
 	}
 	return uri.Origin(text, "")
-}
-
-// warnOfOrigins logs a warning about memory that the operator does not see because it is stored under another origin.
-// Adding or removing a root or an origin in the configuration changes the operator's origin. The memory of agents with keys
-// has other origins by design.
-func (d *Daemon) warnOfOrigins() {
-	apart := map[string]bool{d.config.Origin: true}
-	d.state.Processes.Living(func(p *schema.Descriptor) {
-		if p.ParentPID == kernel.Operator && (strings.HasPrefix(p.Intent, process.KeyIntent) || strings.HasPrefix(p.Intent, process.KernelIntent)) {
-			apart[p.Origin] = true
-		}
-	})
-	for origin, keys := range d.state.Memory.Origins() {
-		if !apart[origin] {
-			d.log.Warn("memory is stored under another origin than the operator's: read it with --origin, as in: "+quote.Line("pwos", "mem", "ls", "--origin", origin),
-				"origin", d.config.Origin, "other", origin, "keys", keys)
-		}
-	}
 }

@@ -135,6 +135,9 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
 		schema.AuditArchive.Type:      kernel.Run(d.archive),
 		schema.AuditRedact.Type:       kernel.Run(d.redact),
+		schema.StepBegin.Type:         kernel.Run(d.beginStep),
+		schema.StepEnd.Type:           kernel.Run(d.endStep),
+		schema.StepUndo.Type:          kernel.Run(d.undoSteps),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

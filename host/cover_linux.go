@@ -218,7 +218,7 @@ func sameName(names map[string]int, name string) bool {
 func (h *Host) coverAgain(programs map[*Process]bool) {
 	var thaws []func()
 	for p := range programs {
-		thaws = append(thaws, p.freeze())
+		thaws = append(thaws, p.Freeze())
 	}
 	for p := range programs {
 		h.covers.mu.Lock()

@@ -365,8 +365,8 @@ func (p *Process) Halt() {
 	}
 }
 
-// freeze stops all processes of the agent until the function that it returns is called, and keeps Suspend and Halt waiting.
-func (p *Process) freeze() (thaw func()) {
+// Freeze stops all processes of the agent until the function that it returns is called, and keeps Suspend and Halt waiting.
+func (p *Process) Freeze() (thaw func()) {
 	s := &p.suspension
 	s.mu.Lock()
 	p.Signal(syscall.SIGSTOP)

@@ -103,6 +103,11 @@ func grantNames(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(
 
 // naming is the first pattern of a grant that names the syscall, "" if none does.
 func naming(g *schema.TokenGrant, row *schema.Syscall) string {
+	if row == schema.StepBegin.Row() || row == schema.StepEnd.Row() { // a host that may ask to use a tool may say when it does
+		if pattern := naming(g, schema.HostToolUse.Row()); pattern != "" {
+			return pattern
+		}
+	}
 	some := row.Type == schema.CallType || row.Type == schema.HostToolUse.Type
 	for _, pattern := range g.AllowedSyscalls {
 		if matches(pattern, row) {

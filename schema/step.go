@@ -6,16 +6,16 @@ const StepDomain Domain = "step"
 // The syscalls of this file.
 var (
 	StepBegin = NewEffect[StepBeginInput, StepBeginOutput](Syscall{
-		Type: "Step.Begin", Domain: StepDomain, Grant: Everyone,
+		Type: "Step.Begin", Domain: StepDomain,
 		Script:      "scripts/steps.txtar",
-		Description: "Begins a step of the caller: what changes in its directories until the matching Step.End belongs to this tool call. A host's hook calls it before the tool runs.",
+		Description: "Begins a step of the caller: what changes in its directories until the matching Step.End belongs to this tool call. A host's hook calls it before the tool runs; who may use any tool of a host may.",
 	}, Syscall{
 		Type:        "Step.Began",
 		Description: "Ends a Step.Begin: records the number of the step.",
 	})
 
 	StepEnd = NewEffect[StepEndInput, StepEndOutput](Syscall{
-		Type: "Step.End", Domain: StepDomain, Grant: Everyone,
+		Type: "Step.End", Domain: StepDomain,
 		Script:      "scripts/steps.txtar",
 		Description: "Ends a step of the caller, which is recorded as Step.Ended.",
 	}, Syscall{
@@ -29,13 +29,13 @@ var (
 	})
 
 	StepList = NewQuery[StepListInput, StepListOutput](Syscall{
-		Type: "Step.List", Domain: StepDomain,
+		Type: "Step.List", Domain: StepDomain, Alone: true,
 		Script:      "scripts/steps.txtar",
 		Description: "Lists steps, oldest first: the caller's and its descendants', for the operator all, and the directories that they are kept of.",
 	})
 
 	StepGet = NewQuery[StepGetInput, StepGetOutput](Syscall{
-		Type: "Step.Get", Domain: StepDomain,
+		Type: "Step.Get", Domain: StepDomain, Alone: true,
 		Script:      "scripts/steps.txtar",
 		Description: "Returns a step whole: one record for each directory that it changed.",
 	})
@@ -243,7 +243,7 @@ type StepUndoOutput struct {
 // StepConflict is a path that an undo leaves.
 type StepConflict struct {
 	Path string `json:"path" keep:"always" maxlen:"4096" doc:"The path, relative to the directory."`
-	Why  string `json:"why" keep:"always" maxlen:"512" doc:"Why."`
+	Why  string `json:"why" keep:"always" maxlen:"512" doc:"Why it is left."`
 }
 
 // StepSubscribeInput is the data of Step.Subscribe.

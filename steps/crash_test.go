@@ -82,7 +82,7 @@ func recovers(t *testing.T, disk *faultfs.Disk, root string, filled bool, record
 	if _, err := store.Cut(t.Context(), steps.Label{}); filled && errors.Is(err, steps.ErrNotFilled) {
 		t.Fatal("the tree is not known any more")
 	}
-	if _, err := store.Fill(t.Context()); err != nil {
+	if _, err := store.Fill(t.Context(), steps.Label{Kind: steps.Outside}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.WriteFile(t, filepath.Join(root, "z"), "made after the cut")

@@ -30,6 +30,8 @@ type Label struct {
 	Began  time.Time
 	Shared bool     // others were active in the tree at the same time
 	Undoes []uint64 // of an Undo: the steps that it has undone, by Seq
+	Note   []byte   // what else the caller wants to be kept with it
+	Always bool     // it is recorded even if nothing changed; the record does not have this
 }
 
 // Step is what happened between two cuts.
@@ -174,6 +176,7 @@ func encodeStep(s *Step) []byte {
 	for _, seq := range s.Undoes {
 		e.number(seq)
 	}
+	e.text(string(s.Note))
 	e.number(uint64(len(s.Changes)))
 	for _, c := range s.Changes {
 		e.text(c.Path)
@@ -202,6 +205,7 @@ func decodeStep(d *decoder, whole bool) (s Step, ok bool) {
 	for range d.count() {
 		s.Undoes = append(s.Undoes, d.number())
 	}
+	s.Note = []byte(d.text())
 	for range d.count() {
 		s.Changes = append(s.Changes, Change{d.text(), d.state(), d.state()})
 		if d.bad {

@@ -41,7 +41,7 @@ func newTree(t *testing.T, options steps.Options) *tree {
 func (t *tree) open() *steps.Step {
 	t.Helper()
 	t.store = testkit.Value(steps.Open(t.dir, t.root, t.options))(t)
-	return testkit.Value(t.store.Fill(t.Context()))(t)
+	return testkit.Value(t.store.Fill(t.Context(), steps.Label{Kind: steps.Outside}))(t)
 }
 
 // again closes the store and opens it.
@@ -461,10 +461,27 @@ func TestBounds(t *testing.T) {
 	defer store.Close()
 	tr.write("two", "")
 	tr.write("three", "")
-	if _, err := store.Fill(t.Context()); !errors.Is(err, steps.ErrTooLarge) {
+	if _, err := store.Fill(t.Context(), steps.Label{Kind: steps.Outside}); !errors.Is(err, steps.ErrTooLarge) {
 		t.Errorf("a tree that is too large: %v", err)
 	}
 	if _, err := store.Cut(context.Background(), steps.Label{}); !errors.Is(err, steps.ErrNotFilled) {
 		t.Errorf("a cut of it: %v", err)
+	}
+}
+
+// TestAlways: a step that its label says is always recorded is, with its note, although nothing changed.
+func TestAlways(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, steps.Options{})
+	if step := testkit.Value(tr.store.Cut(t.Context(), steps.Label{Kind: steps.Call, Note: []byte("n")}))(t); step != nil {
+		t.Errorf("a step without a change: %+v", step)
+	}
+	before, _ := tr.store.Events()
+	made := testkit.Value(tr.store.Cut(t.Context(), steps.Label{Kind: steps.Call, Note: []byte("note"), Always: true}))(t)
+	if got := testkit.Value(tr.store.Step(t.Context(), made.Seq))(t); string(got.Note) != "note" || got.Digest != made.Digest {
+		t.Errorf("it is %+v, made %+v", got, made)
+	}
+	if after, all := tr.store.Events(); all && after != before {
+		t.Errorf("%d events, although nothing happened", after-before)
 	}
 }

@@ -127,16 +127,17 @@ func (s *Store) wait(ctx context.Context) error {
 
 func (s *Store) release() { s.turn <- struct{}{} }
 
-// Fill walks the whole tree. The first time it stores everything; later it returns a step of what changed since the last one, or nil.
-func (s *Store) Fill(ctx context.Context) (*Step, error) {
+// Fill walks the whole tree. The first time it stores everything; later it returns a step, with a label, of what changed since the last
+// one, or nil.
+func (s *Store) Fill(ctx context.Context, label Label) (*Step, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	s.walk = true
 	if s.filled {
-		step, err := s.next(ctx, Label{Kind: Outside, Began: s.lastEnd()})
-		return step, err
+		label.Began = s.lastEnd()
+		return s.next(ctx, label)
 	}
 	if _, err := s.look(ctx); err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (s *Store) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// Cut records what changed since the last cut. The step is nil if nothing did.
+// Cut records what changed since the last cut. The step is nil if nothing did, unless its label says Always.
 func (s *Store) Cut(ctx context.Context, label Label) (*Step, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func (s *Store) next(ctx context.Context, label Label) (*Step, error) {
 			step.Changes = append(step.Changes, Change{path, before, after})
 		}
 	}
-	if len(step.Changes) == 0 && len(gaps) == 0 {
+	if len(step.Changes) == 0 && len(gaps) == 0 && !label.Always {
 		clear(s.pending)
 		return nil, nil
 	}
@@ -200,6 +201,10 @@ func (s *Store) next(ctx context.Context, label Label) (*Step, error) {
 	clear(s.pending)
 	return step, nil
 }
+
+// Events returns how many events the system has told of since the store was opened, and whether it tells of all: if not, only a cut
+// finds out whether anything changed.
+func (s *Store) Events() (n uint64, all bool) { return s.watch.count() }
 
 // Touch makes the next cut read a file again, whatever stat says of it: it was mapped to be written.
 func (s *Store) Touch(ctx context.Context, path string) error {

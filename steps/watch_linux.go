@@ -21,8 +21,9 @@ type watch struct {
 	paths  map[int32]string // by the number of the watch
 	wds    map[string]int32
 	dirty  map[string]bool
-	lost   bool  // events were lost: any directory may have had one
-	err    error // why there are no watches, or not enough
+	seen   uint64 // number of events
+	lost   bool   // events were lost: any directory may have had one
+	err    error  // why there are no watches, or not enough
 	closed bool
 }
 
@@ -73,6 +74,7 @@ func (w *watch) drain(fd uintptr) {
 			wd, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
 			b = b[unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])):]
 			path, known := w.paths[wd]
+			w.seen++
 			switch {
 			case mask&unix.IN_Q_OVERFLOW != 0:
 				w.lost = true
@@ -147,6 +149,13 @@ func (w *watch) has(path string) bool {
 	defer w.mu.Unlock()
 	_, ok := w.wds[path]
 	return ok
+}
+
+// count returns the number of events, and whether all directories are watched.
+func (w *watch) count() (uint64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen, w.err == nil
 }
 
 // why returns why directories are not watched, or nil.

@@ -16,5 +16,6 @@ func (*watch) take() (dirty map[string]bool, all bool) { return nil, true }
 func (*watch) add(string, *os.File)                    {}
 func (*watch) remove(string)                           {}
 func (*watch) has(string) bool                         { return true }
+func (*watch) count() (uint64, bool)                   { return 0, false }
 func (*watch) why() error                              { return errors.New("this system does not tell which directories changed") }
 func (*watch) Close() error                            { return nil }

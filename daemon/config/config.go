@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type Config struct {
 	Blobs     Blobs              `toml:"blobs"`
 	Snapshots Snapshots          `toml:"snapshots"`
 	Record    Record             `toml:"record"`
+	Steps     Steps              `toml:"steps"`
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
@@ -105,6 +107,16 @@ type Agents struct {
 type Record struct {
 	Terminals Switch `toml:"terminals"` // what is shown of an agent at a terminal is in its log
 	Execs     Switch `toml:"execs"`     // what the programs of agents execute is recorded, and rules can refuse it
+	Steps     Switch `toml:"steps"`     // what agents change can be seen and undone
+}
+
+// Steps bounds what is kept of steps.
+type Steps struct {
+	Keep      Duration `toml:"keep"`       // how long
+	KeepBytes int64    `toml:"keep_bytes"` // of one directory
+	MaxFiles  int64    `toml:"max_files"`  // entries of a directory whose steps are kept
+	MaxBytes  int64    `toml:"max_bytes"`  // of its store
+	FileBytes int64    `toml:"file_bytes"` // of a file whose content is kept
 }
 
 // Switch is On or Off.
@@ -212,14 +224,21 @@ type Snapshots struct {
 	KeepFor Duration `toml:"keep_for"` // how long
 }
 
-// Duration is a span of time, written as 10m or 1h30m.
+// Duration is a span of time, written as 10m, 1h30m or 14d.
 type Duration time.Duration
 
 // UnmarshalText reads a duration; a negative one is an error.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
+	if days, found := strings.CutSuffix(string(text), "d"); found {
+		v, err = time.ParseDuration(days + "h")
+		if v > math.MaxInt64/24 {
+			err = strconv.ErrRange
+		}
+		v *= 24
+	}
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration such as 10m", text)
+		return fmt.Errorf("%q is not a duration such as 10m or 14d", text)
 	}
 	*d = Duration(v)
 	return nil

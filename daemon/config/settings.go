@@ -159,6 +159,12 @@ func (c *Config) settings() []setting {
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),
 
+		of("record.steps", &c.Record.Steps, On, must(in(On, Off), "%q must be on or off")),
+		of("steps.keep", &c.Steps.Keep, 14*24*3600*second, atLeast(60*second)),
+		of("steps.keep_bytes", &c.Steps.KeepBytes, 4<<30, atLeast[int64](1<<20)),
+		of("steps.max_files", &c.Steps.MaxFiles, 1_000_000, atLeast[int64](1)),
+		of("steps.max_bytes", &c.Steps.MaxBytes, 16<<30, atLeast[int64](1<<20)),
+		of("steps.file_bytes", &c.Steps.FileBytes, 1<<30, atLeast[int64](1)),
 		of("record.terminals", &c.Record.Terminals, On, must(in(On, Off), "%q must be on or off")),
 		of("record.execs", &c.Record.Execs, On, must(in(On, Off), "%q must be on or off")),
 

@@ -33,6 +33,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/rewind"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
@@ -57,6 +58,7 @@ type State struct {
 	Memory    *memory.Domain
 	Self      *self.Domain
 	Rewind    *rewind.Domain
+	Steps     *step.Domain
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
 
@@ -177,12 +179,13 @@ func (s *State) makeDomains(cfg *config.Config, version string) error {
 	s.Jobs = job.New(s.Self.Registry())
 	s.Approvals = approval.New(view)
 	s.Rewind = rewind.New(view)
+	s.Steps = step.New(view)
 	s.Domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.Self, schema.Process: s.Processes, schema.Capability: s.Tokens, schema.Resource: s.ledger,
 		schema.Memory: s.Memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.Seal), schema.Http: http.New(s.Web.Check),
 		schema.Net: network.New(egress.Admits), schema.Job: s.Jobs, schema.Budget: budget.NewDomain(s.Budgets, view),
-		schema.Approval: s.Approvals, schema.Rewind: s.Rewind,
+		schema.Approval: s.Approvals, schema.Rewind: s.Rewind, schema.StepDomain: s.Steps,
 	}
 	return nil
 }

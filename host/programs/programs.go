@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
@@ -114,16 +115,39 @@ func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 // Suspend stops an agent for a while that connects faster than its connections can be refused, since others would wait in
 // the listen queue.
 func (p *Programs) Suspend(agent int64) {
+	if program := p.program(agent); program != nil {
+		p.Log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
+		program.Suspend()
+	}
+}
+
+// program returns the running program of an agent, nil if there is none.
+func (p *Programs) program(agent int64) *host.Process {
 	h := p.opened.Load()
 	if h == nil {
-		return
+		return nil
 	}
 	for _, program := range h.Processes() {
 		if program.PID() == agent {
-			p.Log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
-			program.Suspend()
+			return program
 		}
 	}
+	return nil
+}
+
+// Busy reports whether an agent has processes that its program started after a time; see host.Process.
+func (p *Programs) Busy(agent int64, since time.Time) bool {
+	program := p.program(agent)
+	return program != nil && program.Busy(since)
+}
+
+// Freeze stops all processes of an agent until the function that it returns is called.
+func (p *Programs) Freeze(agent int64) (thaw func()) {
+	program := p.program(agent)
+	if program == nil {
+		return func() {}
+	}
+	return program.Freeze()
 }
 
 // Forget removes the directories of agents that the kernel has forgotten.

@@ -13,10 +13,12 @@ type cost struct {
 	asks  bool    // a request to a model: something must be left, whatever it reserves
 }
 
-// costOf is the cost of a call. Calls that every process may make, and looking at budgets, are free.
+// costOf is the cost of a call. Calls that every process may make, looking at budgets, and saying when the use of a tool, which was paid
+// for, begins and ends are free.
 func costOf(call *kernel.Call) (c cost) {
 	row := call.Syscall
-	if row == nil || row.Grant == schema.Everyone || row == schema.BudgetShow.Row() {
+	if row == nil || row.Grant == schema.Everyone || row == schema.BudgetShow.Row() ||
+		row == schema.StepBegin.Row() || row == schema.StepEnd.Row() {
 		return c
 	}
 	switch row {

@@ -211,6 +211,13 @@ var entries = map[ID]Entry{
 	JobNoProcess:  {Kind: Ended, Meaning: "The process that started it has ended.", Fix: "Start it from another process."},
 	JobLongResult: {Kind: InvalidInput, Meaning: "The answer is larger than a job keeps.", Fix: "Have the call ask for less, or store what it finds."},
 
+	// Steps of agents.
+	StepsNotFound:  {Kind: NotFound, Meaning: "There is no such step.", Fix: "pwos steps lists them."},
+	StepsMissing:   {Kind: Conflict, Meaning: "The content of a file from before is not kept any more, or never was: nothing was written.", Fix: "Take back the rest with --partial."},
+	StepsConflict:  {Kind: Conflict, Meaning: "Files were changed since in a way that cannot be separated from the step: nothing was written.", Fix: "Take back the rest with --partial."},
+	StepsNotKept:   {Kind: Conflict, Meaning: "Steps of the directory are not kept.", Fix: "The message says why."},
+	StepsOtherPlan: {Kind: Conflict, Meaning: "Files were changed since the plan was shown: nothing was written.", Fix: "Look at the plan again."},
+
 	// Copies of working directories.
 	SnapshotNone:    {Kind: NotFound, Meaning: "There is no such copy.", Fix: "pwos snapshots lists them; pwos run --snapshot makes one."},
 	SnapshotTooBig:  {Kind: Insufficient, Meaning: "The working directory exceeds the limit: nothing was changed.", Fix: "Raise --snapshot-limit, leave parts out with --snapshot-skip, or use a file system with reflinks."},

@@ -216,6 +216,11 @@ const (
 	UndoAlready    ID = "undo.already"
 
 	// Copies of working directories.
+	StepsNotFound   ID = "steps.not_found"
+	StepsMissing    ID = "steps.missing"
+	StepsConflict   ID = "steps.conflict"
+	StepsNotKept    ID = "steps.not_kept"
+	StepsOtherPlan  ID = "steps.other_plan"
 	SnapshotNone    ID = "snapshot.not_found"
 	SnapshotTooBig  ID = "snapshot.too_big"
 	SnapshotFailed  ID = "snapshot.failed"

@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/execs"
+	"github.com/promptware-os/pwos/effect/trees"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
+)
+
+// keepSteps begins to keep the steps of agents. It must be called before the first program starts.
+func (d *Daemon) keepSteps() (err error) {
+	if d.once {
+		return nil // it runs no programs
+	}
+	at := d.config.Steps
+	d.trees, err = trees.New(trees.Config{
+		Settings: trees.Settings{
+			Off: d.config.Record.Steps == config.Off, Keep: time.Duration(at.Keep), KeepBytes: at.KeepBytes,
+			MaxFiles: at.MaxFiles, MaxBytes: at.MaxBytes, MaxFile: at.FileBytes,
+		},
+		Dir: filepath.Join(real(d.config.StateDir), "steps"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
+		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Log: d.log.With("component", "steps"),
+	})
+	if err == nil {
+		d.state.Steps.Serve(d.trees)
+	}
+	return err
+}
+
+// started tells package trees of the programs of agents.
+type started struct {
+	*programs.Programs
+	execs *execs.Keeper
+}
+
+// longestProgram bounds a program in the record of a step, in bytes.
+const longestProgram = 400
+
+// Started implements trees.Agents. The agent's program itself is in the entry of its start.
+func (s started) Started(pid int64) (out schema.StepItems) {
+	list, dropped := s.execs.Take(pid)
+	out.Count = int64(dropped)
+	for i := range list {
+		r := &list[i]
+		if r.First {
+			continue
+		}
+		out.Count++
+		if r.Refused != "" {
+			out.Refused++
+		}
+		if len(out.Items) == schema.MaxStepItems {
+			continue
+		}
+		line := quote.Line(append([]string{cmp.Or(r.Path, r.By)}, r.Args[min(len(r.Args), 1):]...)...)
+		if len(line) > longestProgram {
+			line = strings.ToValidUTF8(line[:longestProgram], "") + "…"
+		}
+		switch {
+		case r.Refused != "":
+			line += " (refused)"
+		case r.Missing:
+			line += " (not found)"
+		case r.Hidden:
+			line += " (unreadable)"
+		}
+		out.Items = append(out.Items, line)
+	}
+	return out
+}
+
+// cover keeps the steps of the directories that a program may write.
+func (d *Daemon) cover(c *host.Command, p *schema.Program) {
+	if d.trees == nil || p.Cwd == nil || c.ReadOnly {
+		return
+	}
+	dirs, state := []string{c.Dir}, real(d.config.StateDir)
+	if c.Sandbox != host.SandboxOff {
+		for _, path := range c.Write {
+			if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(path, state+"/") {
+				dirs = append(dirs, path)
+			}
+		}
+	}
+	home, _ := os.UserHomeDir() // "" means that no home is there
+	if c.User != nil {
+		home = c.User.Home
+	}
+	for _, why := range d.trees.Enter(c.PID, c.AgentID, dirs, real(home)) {
+		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
+	}
+}
+
+func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.StepBeginInput) (schema.StepBeginOutput, error) {
+	return d.trees.Begin(ctx, job, in)
+}
+
+func (d *Daemon) endStep(ctx context.Context, job *kernel.Job, in *schema.StepEndInput) (schema.StepEndOutput, error) {
+	return d.trees.End(ctx, job, in)
+}
+
+func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) (schema.StepUndoOutput, error) {
+	return d.trees.Undo(ctx, job, do)
+}

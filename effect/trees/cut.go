@@ -1,0 +1,239 @@
+package trees
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/steps"
+)
+
+// Results of a step.
+const (
+	resultOK      = "ok"
+	resultFailed  = "failed"
+	resultUnknown = "unknown"
+)
+
+// author is what may have made what changed since the last cut: a tool call, or a program by itself.
+type author struct {
+	call  *call // nil: none
+	about *schema.StepState
+}
+
+func (a *author) name() string {
+	if a.call != nil {
+		return fmt.Sprintf("%s:%d", a.about.Agent, a.about.Step)
+	}
+	return a.about.Agent
+}
+
+// authors returns who may have changed something since the last cut. Tool calls are first; only they have a number yet.
+func (one *tree) authors(now time.Time) (list []author) {
+	busy := make(map[*program]bool)
+	for c := range one.open {
+		busy[c.program] = true
+		list = append(list, author{c, c.state(one)})
+	}
+	slices.SortFunc(list, func(a, b author) int { return int(a.call.number - b.call.number) })
+	var others []author
+	for _, p := range one.live {
+		switch {
+		case busy[p]:
+		case p.hooked.Load() == nil:
+			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepActivity, now)})
+		case one.agents.Busy(p.pid, *p.hooked.Load()):
+			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepBackground, now)})
+		}
+	}
+	slices.SortFunc(others, func(a, b author) int { return int(a.about.PID - b.about.PID) })
+	return append(list, others...)
+}
+
+// about returns what is known of a step that is no tool call, except for its number.
+func (one *tree) about(agent string, pid int64, kind string, now time.Time) *schema.StepState {
+	began := now
+	for _, at := range []time.Time{one.since, one.period.began} {
+		if !at.IsZero() {
+			began = at
+		}
+	}
+	return &schema.StepState{Agent: agent, PID: pid, Tree: one.root, Kind: kind, Tool: kind, Began: began.UnixMilli()}
+}
+
+// cut records what changed since the last cut, as that of those who may have changed it.
+func (one *tree) cut(now time.Time) {
+	authors := one.authors(now)
+	events, _ := one.store.Events()
+	one.period, one.since = period{events: events}, now
+	label := steps.Label{Kind: steps.Outside}
+	for i := range authors {
+		a := &authors[i]
+		for j := range authors {
+			if j != i {
+				a.about.Shared, a.about.With = true, append(a.about.With, authors[j].name())
+			}
+		}
+		if a.call == nil {
+			a.about.Programs = one.agents.Started(a.about.PID)
+			a.about.Step = one.next(a.about.Agent)
+		}
+	}
+	var err error
+	if len(authors) > 0 {
+		label, err = labelled(authors[0].about)
+		label.Always = authors[0].about.Programs.Count > 0
+	}
+	var made *steps.Step
+	if err == nil {
+		made, err = one.store.Cut(context.Background(), label)
+	}
+	if err != nil {
+		one.log.Warn("what changed is recorded with the next step", "tree", one.root, "error", err)
+	}
+	for i := range authors {
+		a := &authors[i]
+		switch {
+		case a.call != nil && made != nil:
+			a.call.cuts[one] = append(a.call.cuts[one], made)
+			for _, other := range a.about.With {
+				a.call.shares(other)
+			}
+		case a.call != nil:
+		case made == nil:
+			one.unused(a.about.Agent, a.about.Step)
+		default:
+			a.about.Ended = now.UnixMilli()
+			one.finished(a.about, []*steps.Step{made})
+		}
+	}
+}
+
+// finished notes a step to be recorded.
+func (one *tree) finished(about *schema.StepState, cuts []*steps.Step) {
+	if err := complete(about, cuts); err != nil {
+		one.log.Error("a step is not recorded", "tree", one.root, "agent", about.Agent, "step", about.Step, "error", err)
+		return
+	}
+	if one.missed {
+		one.missed = false
+		about.Files.Missed++
+		item(&about.Files, ".", "missed")
+	}
+	one.later(about)
+}
+
+// unused gives back the number of a step that did not become one.
+func (t *Trees) unused(agent string, number int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.numbers[agent] == number {
+		t.numbers[agent]--
+	}
+}
+
+// labelled returns the label of a step in a store.
+func labelled(about *schema.StepState) (steps.Label, error) {
+	note, err := schema.Marshal(about)
+	if err != nil {
+		return steps.Label{}, fmt.Errorf("encode step: %w", err)
+	}
+	kind := map[string]steps.Kind{schema.StepBackground: steps.Background, schema.StepOfUndo: steps.Undo}[about.Kind]
+	if kind == 0 {
+		kind = steps.Call
+	}
+	return steps.Label{
+		Kind: kind, Agent: about.Agent, Number: uint64(about.Step), Tool: about.Tool, Began: time.UnixMilli(about.Began),
+		Shared: about.Shared, Note: note,
+	}, nil
+}
+
+// noted returns what was known of a step when it was cut.
+func noted(cut *steps.Step) (*schema.StepState, error) {
+	about, err := schema.StepEnded.Input().Decode(cut.Note)
+	if err != nil {
+		return nil, fmt.Errorf("read the note of step %s:%d: %w", cut.Agent, cut.Number, err)
+	}
+	return about.(*schema.StepState), nil
+}
+
+// recordSize bounds a step in the journal, in bytes.
+const recordSize = 10_000
+
+// complete adds to what is known of a step what its cuts in a store say.
+func complete(about *schema.StepState, cuts []*steps.Step) error {
+	whole := sha256.New()
+	for _, cut := range cuts {
+		about.Cuts = append(about.Cuts, int64(cut.Seq))
+		whole.Write(cut.Digest[:])
+	}
+	if about.Ended == 0 {
+		about.Ended = cuts[len(cuts)-1].Ended.UnixMilli()
+	}
+	about.Digest = "sha256-" + hex.EncodeToString(whole.Sum(nil))
+	about.Files = filesOf(cuts)
+	list := []schema.StepState{*about}
+	if err := step.Fit(list, recordSize); err != nil {
+		return err
+	}
+	*about = list[0]
+	return nil
+}
+
+// filesOf returns what cuts did together to files.
+func filesOf(cuts []*steps.Step) (f schema.StepFiles) {
+	for _, c := range steps.Composed(cuts) {
+		count(&f, &c)
+	}
+	for _, cut := range cuts {
+		for _, gap := range cut.Gaps {
+			f.Missed++
+			item(&f, gap.Path, "missed")
+		}
+	}
+	return f
+}
+
+// count adds a change to what is done to files. That of a directory's mode counts, that it has other entries does not.
+func count(f *schema.StepFiles, c *steps.Change) {
+	switch {
+	case !c.Before.Exists():
+		f.Made++
+		item(f, c.Path, "made")
+	case !c.After.Exists():
+		f.Removed++
+		item(f, c.Path, "removed")
+	default:
+		f.Changed++
+		item(f, c.Path, "changed")
+	}
+}
+
+func item(f *schema.StepFiles, path, what string) {
+	if len(f.Items) < schema.MaxStepItems {
+		f.Items = append(f.Items, schema.StepFile{Path: text(path), What: what})
+	}
+}
+
+// text returns a path as text: bytes that are none are escaped.
+func text(path string) string {
+	if utf8.ValidString(path) {
+		return path
+	}
+	var b strings.Builder
+	for i, r := range path {
+		if r == utf8.RuneError && !strings.HasPrefix(path[i:], string(utf8.RuneError)) {
+			fmt.Fprintf(&b, `\x%02x`, path[i])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

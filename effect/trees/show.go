@@ -1,0 +1,209 @@
+package trees
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/steps"
+)
+
+var _ step.Shell = (*Trees)(nil)
+
+// Trees implements step.Shell.
+func (t *Trees) Trees() (list []schema.StepTree) {
+	t.mu.Lock()
+	all := t.all()
+	agents := make(map[*tree][]string)
+	for _, p := range t.programs {
+		for _, one := range p.trees {
+			agents[one] = append(agents[one], p.agent)
+		}
+	}
+	t.mu.Unlock()
+	for _, one := range all {
+		shown := schema.StepTree{Path: one.root, Agents: agents[one]}
+		slices.Sort(shown.Agents)
+		why := one.uncovered()
+		if why == "" {
+			status, err := one.status()
+			if errors.Is(err, errClosed) {
+				continue
+			}
+			shown.Files, shown.Bytes = status.Files, status.Bytes
+			if err = errors.Join(err, status.Unwatched); err != nil {
+				why = err.Error()
+			}
+		}
+		if why != "" {
+			shown.Why = &why
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+func (one *tree) status() (steps.Status, error) {
+	if err := one.take(context.Background()); err != nil {
+		return steps.Status{}, err
+	}
+	defer one.release()
+	return one.store.Status(context.Background())
+}
+
+// using calls do with the store of a tree and the steps of a record in it. If the tree, or a step, is not kept any more, it does
+// nothing and returns false.
+func (t *Trees) using(ctx context.Context, root string, cuts []uint64, do func(*steps.Store, []*steps.Step) error) (bool, error) {
+	one, err := t.holding(root)
+	if errors.Is(err, fault.StepsNotFound) || errors.Is(err, fault.StepsNotKept) || err == nil && one.root != root {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := one.take(ctx); err != nil {
+		return false, err
+	}
+	defer one.release()
+	list := make([]*steps.Step, 0, len(cuts))
+	for _, seq := range cuts {
+		s, err := one.store.Step(ctx, seq)
+		if errors.Is(err, steps.ErrNoStep) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		list = append(list, s)
+	}
+	return true, do(one.store, list)
+}
+
+// Whole implements step.Shell.
+func (t *Trees) Whole(ctx context.Context, records []schema.StepState) error {
+	for i := range records {
+		r := &records[i]
+		if len(r.Cuts) == 0 {
+			continue
+		}
+		_, err := t.using(ctx, r.Tree, cutsOf([]*step.Record{{StepState: *r}}), func(_ *steps.Store, cuts []*steps.Step) error {
+			r.Files = filesOf(cuts)
+			for _, cut := range cuts {
+				about, err := noted(cut)
+				if err != nil {
+					return err
+				}
+				if about.Agent == r.Agent && about.Step == r.Step {
+					r.Programs.Items, r.Connections.Items = about.Programs.Items, about.Connections.Items
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// longestDiff bounds the text of a diff, in bytes.
+const longestDiff = 32 << 20
+
+// diffs keeps the text of the last diff, which is asked for in parts.
+type diffs struct {
+	mu   sync.Mutex
+	key  string
+	text []byte
+}
+
+// Diff implements step.Shell.
+func (t *Trees) Diff(ctx context.Context, do *step.Diff) (part []byte, more bool, err error) {
+	d := &t.diffs
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := keyOfDiff(do)
+	if do.Offset == 0 || key != d.key {
+		if d.text, err = t.textOf(ctx, do); err != nil {
+			return nil, false, err
+		}
+		d.key = key
+	}
+	rest := d.text[min(do.Offset, int64(len(d.text))):]
+	part, more = rest[:min(len(rest), step.DiffPart)], len(rest) > step.DiffPart
+	if !more {
+		d.key, d.text = "", nil
+	}
+	return part, more, nil
+}
+
+func keyOfDiff(do *step.Diff) string {
+	var b strings.Builder
+	for _, r := range do.Records {
+		fmt.Fprintf(&b, "%d ", r.Number)
+	}
+	return b.String() + do.Path
+}
+
+// textOf returns the text of a diff. Several trees have a line with their paths before each.
+func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
+	roots := make(map[string][]*step.Record)
+	var order []string
+	for _, r := range do.Records {
+		if do.Path != "" && !within(r.Tree, do.Path) {
+			continue
+		}
+		if roots[r.Tree] == nil {
+			order = append(order, r.Tree)
+		}
+		roots[r.Tree] = append(roots[r.Tree], r)
+	}
+	if order == nil {
+		return nil, fault.StepsNotFound.New("the steps changed nothing in a directory that holds %s", do.Path)
+	}
+	var out bytes.Buffer
+	limited := &limit{&out, longestDiff}
+	for _, root := range order {
+		if len(order) > 1 {
+			fmt.Fprintf(limited, "# %s\n", text(root))
+		}
+		below, _ := filepath.Rel(root, do.Path)
+		kept, err := t.using(ctx, root, cutsOf(roots[root]), func(store *steps.Store, cuts []*steps.Step) error {
+			changes := slices.DeleteFunc(steps.Composed(cuts), func(c steps.Change) bool {
+				return do.Path != "" && do.Path != root && c.Path != below && !strings.HasPrefix(c.Path, below+"/")
+			})
+			return store.Diff(ctx, limited, changes)
+		})
+		switch {
+		case errors.Is(err, errTooLong):
+			return nil, fault.WireAnswerTooLong.New("the diff is longer than %d MiB", longestDiff>>20).WithFix("ask for fewer steps, or name a path")
+		case err != nil:
+			return nil, err
+		case !kept:
+			return nil, fault.StepsMissing.New("what the steps changed in %s is not kept any more", root)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// limit is a writer that takes so many bytes.
+type limit struct {
+	out  *bytes.Buffer
+	left int
+}
+
+var errTooLong = errors.New("it is too long")
+
+func (l *limit) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, errTooLong
+	}
+	return l.out.Write(p)
+}

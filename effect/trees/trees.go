@@ -1,0 +1,423 @@
+// Package trees keeps the steps of the directories that agents work in.
+//
+// A tree is such a directory, with a store of its own (package steps). It is cut whenever it can be said who made what changed since the
+// last cut: when a tool call begins or ends, when a program without hooks has been active and is quiet again, when a program ends, and
+// at an undo. Where several may have made it, the step says so (PROTOCOL 12, Steps).
+package trees
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/rmtree"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Kernel records steps.
+type Kernel interface {
+	// Do returns when a command is on disk.
+	Do(ctx context.Context, own kernel.Own) (kernel.Answer, error)
+}
+
+// Agents is what has the programs of agents. Its methods are safe for concurrent use.
+type Agents interface {
+	// Busy reports whether an agent has processes that its program started after a time.
+	Busy(pid int64, since time.Time) bool
+	// Freeze stops all processes of an agent until the function that it returns is called.
+	Freeze(pid int64) (thaw func())
+	// Started returns the programs that an agent has started since it was last asked, and how many of them were refused.
+	Started(pid int64) schema.StepItems
+}
+
+// Settings are what the operator sets.
+type Settings struct {
+	Off               bool
+	MaxFiles          int64 // entries of a tree
+	MaxBytes, MaxFile int64 // of a store, and of a file in it
+	Keep              time.Duration
+	KeepBytes         int64 // of a store
+}
+
+// Trees has the trees of a kernel.
+type Trees struct {
+	Settings
+	dir       string
+	kernel    Kernel
+	agents    Agents
+	processes kernel.Processes
+	view      func() *step.View
+	log       *slog.Logger
+	key       []byte
+
+	ending context.Context
+	end    context.CancelFunc
+	alive  sync.WaitGroup
+
+	mu         sync.Mutex // not locked while a tree is cut
+	trees      map[string]*tree
+	programs   map[int64]*program
+	numbers    map[string]int64 // of the last step that began, by name
+	unrecorded []schema.StepState
+	recording  sync.Mutex // keeps the order of what is recorded
+	diffs      diffs
+}
+
+// Config is what New needs.
+type Config struct {
+	Settings
+	Dir       string // of the stores; it is made
+	Kernel    Kernel
+	Agents    Agents
+	Processes kernel.Processes
+	View      func() *step.View
+	Log       *slog.Logger
+}
+
+// New returns trees, none of which is open. Close must follow.
+func New(c Config) (*Trees, error) {
+	t := &Trees{
+		Settings: c.Settings, dir: c.Dir, kernel: c.Kernel, agents: c.Agents, processes: c.Processes, view: c.View, log: c.Log,
+		trees: make(map[string]*tree), programs: make(map[int64]*program), numbers: make(map[string]int64),
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory for steps: %w", err)
+	}
+	var err error
+	if t.key, err = readKey(filepath.Join(c.Dir, "key")); err != nil {
+		return nil, err
+	}
+	t.ending, t.end = context.WithCancel(context.Background())
+	if !t.Off {
+		t.alive.Go(t.look)
+		t.alive.Go(t.forget)
+	}
+	return t, nil
+}
+
+// readKey returns the key that seals secret contents, which is made if there is none.
+func readKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+		if err = os.WriteFile(path, key, 0o600); err != nil {
+			return nil, fmt.Errorf("store key of steps: %w", err)
+		}
+		return key, nil
+	}
+	if err != nil || len(key) != 32 {
+		return nil, errors.Join(fmt.Errorf("%s is no key of 32 bytes", path), err)
+	}
+	return key, nil
+}
+
+// Close records what happened until now, and closes all stores. Programs should have ended.
+func (t *Trees) Close() {
+	if t == nil {
+		return
+	}
+	t.end()
+	t.alive.Wait()
+	t.mu.Lock()
+	running := make([]int64, 0, len(t.programs))
+	for pid := range t.programs {
+		running = append(running, pid)
+	}
+	t.mu.Unlock()
+	for _, pid := range running {
+		t.Leave(pid)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, one := range t.trees {
+		one.close()
+	}
+	clear(t.trees)
+}
+
+// program is an agent's program while it runs.
+type program struct {
+	pid    int64
+	agent  string
+	trees  []*tree
+	hooked atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
+	calls  map[string]*call          // open ones, by how the host names them
+	gone   atomic.Bool               // it has ended
+	late   atomic.Bool               // it began before its trees were read
+}
+
+// patience is how long a program waits for the first reading of its directories before it starts.
+const patience = time.Second
+
+// Enter begins to keep the directories that a program may write, before it starts. It returns which are not kept, and why.
+func (t *Trees) Enter(pid int64, agent string, dirs []string, home string) (uncovered []string) {
+	if t.Off {
+		return nil
+	}
+	p := &program{pid: pid, agent: agent, calls: make(map[string]*call)}
+	over := make(chan time.Time)
+	close(over)
+	var late <-chan time.Time = time.After(patience)
+	for _, dir := range dirs {
+		root, why := chosen(dir, home)
+		if why != "" {
+			uncovered = append(uncovered, dir+": "+why)
+			continue
+		}
+		one := t.open(root)
+		if slices.Contains(p.trees, one) {
+			continue
+		}
+		p.trees = append(p.trees, one)
+	}
+	t.mu.Lock()
+	if again := t.programs[pid]; again != nil { // it is started again
+		p = again
+	} else {
+		t.programs[pid] = p
+	}
+	t.mu.Unlock()
+	for _, one := range p.trees {
+		select {
+		case <-one.filled:
+		case <-late:
+			p.late.Store(true)
+			late = over
+		}
+		one.enter(p)
+		if why := one.uncovered(); why != "" {
+			uncovered = append(uncovered, one.root+": "+why)
+		}
+	}
+	return uncovered
+}
+
+// chosen returns the tree of a directory: the repository that it is in, else itself; or why steps are not kept of it.
+func chosen(dir, home string) (root, why string) {
+	for at := dir; at != "/" && at != home; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, ""
+		}
+	}
+	if home != "" && strings.HasPrefix(dir, home+"/") {
+		return dir, ""
+	}
+	return "", "it is neither in the home directory nor in a repository"
+}
+
+// open returns the tree of a directory, which is opened and read beside.
+func (t *Trees) open(root string) *tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one := t.trees[root]; one != nil {
+		return one
+	}
+	sum := sha256.Sum256([]byte(root))
+	one := &tree{
+		Trees: t, root: root, dir: filepath.Join(t.dir, hex.EncodeToString(sum[:8])), filled: make(chan struct{}), turn: make(chan struct{}, 1),
+		live: make(map[int64]*program), open: make(map[*call]bool),
+	}
+	t.trees[root] = one
+	t.alive.Go(one.fill)
+	return one
+}
+
+// Leave records the last step of a program that has ended.
+func (t *Trees) Leave(pid int64) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	p := t.programs[pid]
+	t.mu.Unlock()
+	if p == nil {
+		return
+	}
+	for _, one := range p.trees {
+		one.leave(p)
+	}
+	t.mu.Lock()
+	delete(t.programs, pid)
+	t.mu.Unlock()
+	_ = t.record() // it logs what it cannot record, and the next one tries again
+}
+
+// Settle implements step.Shell.
+func (t *Trees) Settle(ctx context.Context) error {
+	if t.Off {
+		return nil
+	}
+	t.mu.Lock()
+	var ended []int64
+	for pid := range t.programs {
+		if p := t.processes.Process(pid); p == nil || p.ExitTick != nil {
+			ended = append(ended, pid)
+		}
+	}
+	all := t.all()
+	t.mu.Unlock()
+	for _, pid := range ended {
+		t.Leave(pid)
+	}
+	for _, one := range all {
+		if err := one.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return t.record()
+}
+
+// all returns the open trees, by path. mu is locked.
+func (t *Trees) all() []*tree {
+	list := make([]*tree, 0, len(t.trees))
+	for _, one := range t.trees {
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b *tree) int { return strings.Compare(a.root, b.root) })
+	return list
+}
+
+// next returns the number of the next step of a name.
+func (t *Trees) next(agent string) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := max(t.numbers[agent], t.view().Last(agent)) + 1
+	t.numbers[agent] = n
+	return n
+}
+
+// known moves the number of a name's last step on, if the store of a tree has a later one.
+func (t *Trees) known(agent string, number int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.numbers[agent] = max(t.numbers[agent], number)
+}
+
+// recordTime bounds the recording of a step. What could not be recorded is tried again with the next one.
+const recordTime = 10 * time.Second
+
+// later notes a step to be journaled by record.
+func (t *Trees) later(s *schema.StepState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unrecorded = append(t.unrecorded, *s)
+}
+
+// record journals the steps that are not journaled yet, in their order.
+func (t *Trees) record() error {
+	t.recording.Lock()
+	defer t.recording.Unlock()
+	for {
+		t.mu.Lock()
+		if len(t.unrecorded) == 0 {
+			t.mu.Unlock()
+			return nil
+		}
+		s := t.unrecorded[0]
+		t.mu.Unlock()
+		if err := t.journal(&s); err != nil {
+			t.log.Warn("a step is not journaled yet", "agent", s.Agent, "step", s.Step, "error", err)
+			return fmt.Errorf("record step %s:%d: %w", s.Agent, s.Step, err)
+		}
+		t.mu.Lock()
+		t.unrecorded = t.unrecorded[1:]
+		t.mu.Unlock()
+	}
+}
+
+func (t *Trees) journal(s *schema.StepState) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	_, err := t.kernel.Do(ctx, kernel.Own{Caller: kernel.Caller{Kernel: true}, Request: schema.StepEnded.With(s)})
+	return err
+}
+
+// How often the trees are looked at, how long nothing may happen in one until a period of activity is over, and how long a period lasts
+// at most.
+const (
+	pace    = 250 * time.Millisecond
+	quiet   = time.Second
+	longest = time.Minute
+	idle    = 10 * time.Minute // a tree without programs is closed
+)
+
+// look ends periods of activity, and closes trees that nobody works in.
+func (t *Trees) look() {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.ending.Done():
+			return
+		case now := <-ticker.C:
+			t.mu.Lock()
+			all := t.all()
+			t.mu.Unlock()
+			for _, one := range all {
+				one.tick(now)
+			}
+			_ = t.record() // it logs what it cannot record, and the next one tries again
+		}
+	}
+}
+
+// forget removes what is older than it is to be kept, now and every day.
+func (t *Trees) forget() {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.ending.Done():
+			return
+		case <-timer.C:
+			t.collect(time.Now().Add(-t.Keep))
+			timer.Reset(24 * time.Hour)
+		}
+	}
+}
+
+// collect forgets steps that ended before a time, and stores in which nothing happened since.
+func (t *Trees) collect(before time.Time) {
+	t.mu.Lock()
+	all := t.all()
+	open := make(map[string]bool, len(all))
+	for _, one := range all {
+		open[one.dir] = true
+	}
+	t.mu.Unlock()
+	for _, one := range all {
+		if err := one.collect(t.ending, before); err != nil && t.ending.Err() == nil {
+			t.log.Warn("old steps are not removed", "tree", one.root, "error", err)
+		}
+	}
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		t.log.Warn("old steps are not removed", "error", err)
+		return
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(t.dir, entry.Name())
+		info, err := os.Stat(filepath.Join(dir, usedName))
+		if !entry.IsDir() || open[dir] || err != nil || !info.ModTime().Before(before) {
+			continue
+		}
+		if err := rmtree.Dir(dir); err != nil {
+			t.log.Warn("old steps are not removed", "error", err)
+		}
+	}
+}

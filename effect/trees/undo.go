@@ -1,0 +1,220 @@
+package trees
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/steps"
+)
+
+// Undo is the runner of Step.Undo.
+func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out schema.StepUndoOutput, _ error) {
+	if err := t.Settle(ctx); err != nil {
+		return out, err
+	}
+	one, err := t.holding(do.Tree)
+	if err != nil {
+		return out, err
+	}
+	out.Agent, out.Tree = do.Agent, one.root
+	list, err := t.undone(do, one)
+	if err != nil {
+		return out, err
+	}
+	if err := one.take(ctx); err != nil {
+		return out, fault.StepsNotKept.New("%s: %v", one.root, err)
+	}
+	defer func() { _ = t.record() }() // it logs what it cannot record, and the next one tries again
+	defer one.release()
+	for _, p := range one.live {
+		defer t.agents.Freeze(p.pid)()
+	}
+	now := time.Now()
+	one.cut(now) // what changed until now is not the undo's
+	options := steps.UndoOptions{Before: steps.Label{Kind: steps.Outside}, Partial: do.Partial != nil && *do.Partial, DryRun: true}
+	seqs := cutsOf(list)
+	plan, err := one.store.Undo(ctx, seqs, options)
+	if err != nil {
+		return out, fmt.Errorf("plan undo: %w", err)
+	}
+	out.Steps, out.Shared = numbersOf(list), sharedOf(list)
+	tell(&out, plan)
+	out.DryRun = do.DryRun != nil && *do.DryRun
+	switch {
+	case do.Expect != nil && *do.Expect != out.Plan:
+		return out, fault.StepsOtherPlan.New("the files are not those of the plan any more: nothing was written")
+	case !out.DryRun && !options.Partial:
+		if err := blocked(plan); err != nil {
+			return out, err
+		}
+	}
+	if out.DryRun || len(plan.Changes) == 0 {
+		return out, nil
+	}
+	about := one.about(do.Agent, list[len(list)-1].PID, schema.StepOfUndo, now)
+	about.Step, about.Undoes, about.Cause = t.next(do.Agent), out.Steps, int64(job.Seq)
+	options.DryRun = false
+	if options.Label, err = labelled(about); err != nil {
+		return out, err
+	}
+	done, err := one.store.Undo(ctx, seqs, options)
+	if done != nil && done.Step != nil {
+		one.finished(about, []*steps.Step{done.Step})
+		out.Step = about.Step
+		tell(&out, done)
+	} else {
+		one.unused(about.Agent, about.Step)
+	}
+	if err != nil {
+		return out, fmt.Errorf("undo: %w", err)
+	}
+	return out, nil
+}
+
+// holding returns the tree that holds a path. It is opened if no program works in it.
+func (t *Trees) holding(path string) (*tree, error) {
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for the steps of %s: %w", path, err)
+	}
+	root := ""
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(t.dir, entry.Name(), rootName))
+		if err != nil {
+			continue // the kernel was killed when it made the store
+		}
+		if at := string(text); within(at, path) && len(at) > len(root) {
+			root = at
+		}
+	}
+	if root == "" || t.Off {
+		return nil, fault.StepsNotFound.New("no steps are kept of a directory that holds %s", path)
+	}
+	one := t.open(root)
+	<-one.filled
+	if one.failed != nil {
+		return nil, fault.StepsNotKept.New("%s: %v", root, one.failed)
+	}
+	return one, nil
+}
+
+// within reports whether a path is a directory, or is in it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// undone returns the records that an undo is about.
+func (t *Trees) undone(do *step.Undo, in *tree) ([]*step.Record, error) {
+	list := slices.DeleteFunc(t.view().Of(do.Agent), func(r *step.Record) bool { return r.Tree != in.root })
+	switch {
+	case do.Step != nil:
+		list = step.Chosen(list, do.Step, nil)
+	case do.Since != nil:
+		list = slices.DeleteFunc(list, func(r *step.Record) bool { return r.Step < *do.Since })
+	case do.LastMS != nil:
+		list = slices.DeleteFunc(list, func(r *step.Record) bool { return r.Ended < do.Time-*do.LastMS })
+	default:
+		list = step.Latest(list)
+	}
+	if len(list) == 0 {
+		return nil, fault.StepsNotFound.New("%q has no such step in %s", do.Agent, in.root).WithFix(`"pwos steps" lists them`)
+	}
+	return list, nil
+}
+
+// cutsOf returns the records in the store of steps.
+func cutsOf(list []*step.Record) (seqs []uint64) {
+	for _, r := range list {
+		for _, cut := range r.Cuts {
+			seqs = append(seqs, uint64(cut))
+		}
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs)
+}
+
+func numbersOf(list []*step.Record) (numbers []int64) {
+	for _, r := range list {
+		numbers = append(numbers, r.Step)
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// sharedOf returns with whom steps share their changes, except for each other.
+func sharedOf(list []*step.Record) (others []string) {
+	own := make(map[string]bool)
+	for _, r := range list {
+		own[fmt.Sprintf("%s:%d", r.Agent, r.Step)] = true
+	}
+	for _, r := range list {
+		for _, other := range r.With {
+			if !own[other] && !slices.Contains(others, other) {
+				others = append(others, other)
+			}
+		}
+	}
+	return others
+}
+
+// tell adds to an answer what an undo does. What does not fit is left out, and counted.
+func tell(out *schema.StepUndoOutput, u *steps.Undone) {
+	out.Files, out.Conflicts = schema.StepFiles{}, nil
+	sum, size := sha256.New(), 0
+	for _, c := range u.Changes {
+		fmt.Fprintf(sum, "%q %v %v\n", c.Path, c.Before, c.After)
+		if size += len(c.Path) + 40; size > recordSize/2 {
+			c.Path = ""
+		}
+		count(&out.Files, &c)
+	}
+	out.Files.Items = slices.DeleteFunc(out.Files.Items, func(f schema.StepFile) bool { return f.Path == "" })
+	size = 0
+	for _, c := range u.Conflicts {
+		fmt.Fprintf(sum, "%q %q\n", c.Path, c.Why)
+		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(out.Conflicts) < schema.MaxStepItems {
+			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: text(c.Path), Why: c.Why})
+		}
+	}
+	out.Plan = hex.EncodeToString(sum.Sum(nil)[:16])
+	out.Steps, out.Shared = out.Steps[:min(len(out.Steps), schema.MaxStepItems)], out.Shared[:min(len(out.Shared), schema.MaxStepItems)]
+}
+
+// blocked returns why nothing is written; nil: it is.
+func blocked(plan *steps.Undone) error {
+	var paths []string
+	missing := false
+	for _, c := range plan.Conflicts {
+		if c.Aside {
+			continue
+		}
+		missing = missing || c.Missing
+		paths = append(paths, fmt.Sprintf("%s: %s", text(c.Path), c.Why))
+	}
+	if paths == nil {
+		return nil
+	}
+	list := strings.Join(paths[:min(len(paths), 5)], "; ")
+	if more := len(paths) - 5; more > 0 {
+		list += fmt.Sprintf("; and %d more", more)
+	}
+	if missing {
+		return fault.StepsMissing.New("nothing was written: %s", list)
+	}
+	return fault.StepsConflict.New("nothing was written: %s", list)
+}

@@ -1,0 +1,208 @@
+// Package step remembers the steps of agents (PROTOCOL 12, Steps).
+//
+// A step is what one tool call, or one period of activity, did. The state has who made it, when, and how much it changed. The contents
+// are in stores beside the kernel, for which the shell answers.
+package step
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/tidwall/btree"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// MaxKept bounds the steps that are remembered. The journal has all.
+const MaxKept = 16_384
+
+// Record is a step in one directory, without the items of its lists. It is immutable.
+type Record struct {
+	schema.StepState
+	Number int64 `json:"number" min:"1"` // among all records
+}
+
+// View is a published state. It is immutable.
+type View struct {
+	records *btree.Map[int64, *Record]
+	names   *btree.Map[string, int64] // number of the last step, by name of the agent
+}
+
+// Last returns the number of the last step of a name, 0 if it has none.
+func (v *View) Last(agent string) int64 {
+	last, _ := v.names.Get(agent)
+	return last
+}
+
+// Of returns the remembered records of a name, oldest first; of all for "".
+func (v *View) Of(agent string) (list []*Record) {
+	v.records.Scan(func(_ int64, r *Record) bool {
+		if agent == "" || r.Agent == agent {
+			list = append(list, r)
+		}
+		return true
+	})
+	return list
+}
+
+// Shell is what has the contents of steps. Its methods may take long, and are safe for concurrent use.
+type Shell interface {
+	// Settle returns once the steps of all programs that have ended are recorded.
+	Settle(ctx context.Context) error
+	// Trees returns the directories that are kept at the moment.
+	Trees() []schema.StepTree
+	// Whole adds to records of one step the items of their lists, as far as they are kept.
+	Whole(ctx context.Context, records []schema.StepState) error
+	// Diff returns a part of the text of what records changed together, and whether there is more.
+	Diff(ctx context.Context, do *Diff) (text []byte, more bool, err error)
+}
+
+// Diff is a question of Step.Diff.
+type Diff struct {
+	Records []*Record
+	Path    string // "": all
+	Offset  int64
+}
+
+// Undo is the work of a Step.Undo.
+type Undo struct {
+	*schema.StepUndoInput
+	Time int64 // of the call, in Unix milliseconds
+}
+
+// Domain answers the syscalls of schema.StepDomain.
+type Domain struct {
+	kernel.Handlers
+	processes kernel.Processes
+	shell     atomic.Pointer[Shell]
+
+	records *btree.Map[int64, *Record]
+	names   *btree.Map[string, int64]
+	last    int64 // number of the last record
+	view    atomic.Pointer[View]
+	dirty   bool // the view is older than the state
+}
+
+var (
+	_ kernel.Domain    = (*Domain)(nil)
+	_ kernel.Publisher = (*Domain)(nil)
+)
+
+// New returns a domain without steps.
+func New(processes kernel.Processes) *Domain {
+	d := &Domain{processes: processes}
+	d.Handlers = kernel.Bind(schema.StepDomain,
+		kernel.Effect(schema.StepBegin, same[schema.StepBeginInput]),
+		kernel.Step(schema.StepBegin.End, kernel.End, nil),
+		kernel.Effect(schema.StepEnd, same[schema.StepEndInput]),
+		kernel.Step(schema.StepEnd.End, kernel.End, nil),
+		kernel.Step(schema.StepEnded, ended, d.applyEnded),
+		kernel.Query(schema.StepList, d.list),
+		kernel.Query(schema.StepGet, d.get),
+		kernel.Query(schema.StepDiff, d.diff),
+		kernel.Effect(schema.StepUndo, takeBack),
+		kernel.Step(schema.StepUndo.End, kernel.End, nil),
+		kernel.Command(schema.StepSubscribe, d.subscribe, nil),
+		kernel.Question(schema.StepWatch, d.watch),
+	)
+	d.Reset()
+	d.Publish()
+	return d
+}
+
+// Serve sets the shell, before the first call. Without one nothing is kept.
+func (d *Domain) Serve(s Shell) { d.shell.Store(&s) }
+
+// same leaves all to the runner.
+func same[In any](_ *kernel.Call, in *In) (*In, error) { return in, nil }
+
+// takeBack decides a Step.Undo.
+func takeBack(call *kernel.Call, in *schema.StepUndoInput) (*Undo, error) {
+	given := 0
+	for _, one := range []*int64{in.Step, in.Since, in.LastMS} {
+		if one != nil {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return nil, kernel.Invalid("step", "since and last_ms exclude each other")
+	case in.Tree[0] != '/':
+		return nil, kernel.Invalid("tree", "must be an absolute path")
+	}
+	return &Undo{in, call.Time}, nil
+}
+
+func ended(*kernel.Call, *schema.StepState) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) applyEnded(_ *kernel.Entry, in *schema.StepState) {
+	r := &Record{*in, d.last + 1}
+	r.Files.Items, r.Programs.Items, r.Connections.Items = nil, nil, nil
+	d.put(r)
+	if last, _ := d.names.Get(r.Agent); last < r.Step {
+		d.names.Set(r.Agent, r.Step)
+	}
+	if d.records.Len() > MaxKept {
+		d.records.PopMin()
+	}
+}
+
+func (d *Domain) put(r *Record) {
+	d.last, d.dirty = r.Number, true
+	d.records.Set(r.Number, r)
+}
+
+// Reset forgets all steps.
+func (d *Domain) Reset() {
+	d.records, d.names, d.last, d.dirty = new(btree.Map[int64, *Record]), new(btree.Map[string, int64]), 0, true
+}
+
+// Publish implements kernel.Publisher.
+func (d *Domain) Publish() {
+	if d.dirty {
+		d.dirty = false
+		d.view.Store(&View{d.records.Copy(), d.names.Copy()})
+	}
+}
+
+// View returns the published state. It is safe for concurrent use.
+func (d *Domain) View() *View { return d.view.Load() }
+
+// saved is a record of a snapshot: a name with the number of its last step, or a step.
+type saved struct {
+	Name   string  `json:"name,omitzero"`
+	Last   int64   `json:"last,omitzero" min:"0"`
+	Record *Record `json:"record,omitzero"`
+}
+
+var records = kernel.RecordsOf[saved]()
+
+// Snapshot implements kernel.Domain.
+func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
+	all, names := d.records.Copy(), d.names.Copy()
+	return records.Writer(func(yield func(saved) bool) {
+		more := true
+		names.Scan(func(name string, last int64) bool {
+			more = yield(saved{Name: name, Last: last})
+			return more
+		})
+		if more {
+			all.Scan(func(_ int64, r *Record) bool { return yield(saved{Record: r}) })
+		}
+	})
+}
+
+// Restore implements kernel.Domain.
+func (d *Domain) Restore(chunk []byte) error {
+	return records.Read(chunk, func(s *saved) error {
+		if s.Record != nil {
+			d.put(s.Record)
+		} else {
+			d.names.Set(s.Name, s.Last)
+		}
+		return nil
+	})
+}
