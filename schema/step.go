@@ -168,12 +168,14 @@ type StepListInput struct {
 	Target
 	Agent *string `json:"agent,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Only steps of this name."`
 	Since *int64  `json:"since,omitzero" keep:"always" min:"0" doc:"Only steps that ended then or later, in Unix milliseconds."`
+	Until *int64  `json:"until,omitzero" keep:"always" min:"0" doc:"Only steps that ended then or earlier, in Unix milliseconds."`
 	Limit *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most steps that are listed, the last ones. Default: 100; fewer if they fill an answer."`
 }
 
 // StepListOutput is the answer of Step.List.
 type StepListOutput struct {
-	Steps []StepState `json:"steps" keep:"always" doc:"The steps, oldest first, without the items of their lists."`
+	Steps []StepState `json:"steps" keep:"always" doc:"The steps, oldest first, with the first three of their files, and without the items of other lists."`
+	More  bool        `json:"more,omitzero" keep:"always" doc:"Whether there are older ones that did not fit: until, the end of the first, asks for them."`
 	Trees []StepTree  `json:"trees" keep:"always" doc:"The directories that agents work in at the moment, for the operator."`
 }
 
@@ -242,8 +244,9 @@ type StepUndoOutput struct {
 
 // StepConflict is a path that an undo leaves.
 type StepConflict struct {
-	Path string `json:"path" keep:"always" maxlen:"4096" doc:"The path, relative to the directory."`
-	Why  string `json:"why" keep:"always" maxlen:"512" doc:"Why it is left."`
+	Path  string `json:"path" keep:"always" maxlen:"4096" doc:"The path, relative to the directory."`
+	Why   string `json:"why" keep:"always" maxlen:"512" doc:"Why it is left."`
+	Aside bool   `json:"aside,omitzero" keep:"always" doc:"Whether it holds back nothing else: it is a reference or a setting of git."`
 }
 
 // StepSubscribeInput is the data of Step.Subscribe.

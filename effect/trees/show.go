@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,8 +23,14 @@ var _ step.Shell = (*Trees)(nil)
 func (t *Trees) Trees() (list []schema.StepTree) {
 	t.mu.Lock()
 	all := t.all()
-	agents := make(map[*tree][]string)
+	agents, refused := make(map[*tree][]string), make(map[string]*schema.StepTree)
 	for _, p := range t.programs {
+		for dir, why := range p.refused {
+			if refused[dir] == nil {
+				refused[dir] = &schema.StepTree{Path: dir, Why: &why}
+			}
+			refused[dir].Agents = append(refused[dir].Agents, p.agent)
+		}
 		for _, one := range p.trees {
 			agents[one] = append(agents[one], p.agent)
 		}
@@ -47,6 +54,10 @@ func (t *Trees) Trees() (list []schema.StepTree) {
 			shown.Why = &why
 		}
 		list = append(list, shown)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(refused)) {
+		slices.Sort(refused[dir].Agents)
+		list = append(list, *refused[dir])
 	}
 	return list
 }
@@ -176,9 +187,20 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 		}
 		below, _ := filepath.Rel(root, do.Path)
 		kept, err := t.using(ctx, root, cutsOf(roots[root]), func(store *steps.Store, cuts []*steps.Step) error {
+			git := 0
 			changes := slices.DeleteFunc(steps.Composed(cuts), func(c steps.Change) bool {
-				return do.Path != "" && do.Path != root && c.Path != below && !strings.HasPrefix(c.Path, below+"/")
+				if do.Path != "" && do.Path != root {
+					return c.Path != below && !strings.HasPrefix(c.Path, below+"/")
+				}
+				if inGit(c.Path) {
+					git++
+					return true
+				}
+				return false
 			})
+			if git > 0 {
+				fmt.Fprintf(limited, "# %d files in .git, which a path in it shows\n", git)
+			}
 			return store.Diff(ctx, limited, changes)
 		})
 		switch {
@@ -192,6 +214,9 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 	}
 	return out.Bytes(), nil
 }
+
+// inGit reports whether a path is a repository, or is in one.
+func inGit(path string) bool { return strings.Contains("/"+path+"/", "/.git/") }
 
 // limit is a writer that takes so many bytes.
 type limit struct {

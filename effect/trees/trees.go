@@ -152,13 +152,14 @@ func (t *Trees) Close() {
 
 // program is an agent's program while it runs.
 type program struct {
-	pid    int64
-	agent  string
-	trees  []*tree
-	hooked atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
-	calls  map[string]*call          // open ones, by how the host names them
-	gone   atomic.Bool               // it has ended
-	late   atomic.Bool               // it began before its trees were read
+	pid     int64
+	agent   string
+	trees   []*tree
+	hooked  atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
+	calls   map[string]*call          // open ones, by how the host names them
+	refused map[string]string         // directories that are not kept, and why
+	gone    atomic.Bool               // it has ended
+	late    atomic.Bool               // it began before its trees were read
 }
 
 // patience is how long a program waits for the first reading of its directories before it starts.
@@ -169,7 +170,7 @@ func (t *Trees) Enter(pid int64, agent string, dirs []string, home string) (unco
 	if t.Off {
 		return nil
 	}
-	p := &program{pid: pid, agent: agent, calls: make(map[string]*call)}
+	p := &program{pid: pid, agent: agent, calls: make(map[string]*call), refused: make(map[string]string)}
 	over := make(chan time.Time)
 	close(over)
 	var late <-chan time.Time = time.After(patience)
@@ -177,6 +178,7 @@ func (t *Trees) Enter(pid int64, agent string, dirs []string, home string) (unco
 		root, why := chosen(dir, home)
 		if why != "" {
 			uncovered = append(uncovered, dir+": "+why)
+			p.refused[dir] = why
 			continue
 		}
 		one := t.open(root)

@@ -405,7 +405,8 @@ func TestChosen(t *testing.T) {
 	if why := w.Enter(1, "a", []string{outside, filepath.Join(outside, "repo", "sub")}, w.home); len(why) != 1 || !strings.Contains(why[0], "neither") {
 		t.Errorf("not covered: %v", why)
 	}
-	if list := w.Trees.Trees(); len(list) != 1 || list[0].Path != filepath.Join(outside, "repo") || list[0].Agents[0] != "a" {
+	if list := w.Trees.Trees(); len(list) != 2 || list[0].Path != filepath.Join(outside, "repo") || list[0].Agents[0] != "a" || list[0].Why != nil ||
+		list[1].Path != outside || list[1].Agents[0] != "a" || list[1].Why == nil || !strings.Contains(*list[1].Why, "neither") {
 		t.Errorf("trees: %+v", list)
 	}
 	w.Close()

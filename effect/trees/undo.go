@@ -188,7 +188,7 @@ func tell(out *schema.StepUndoOutput, u *steps.Undone) {
 	for _, c := range u.Conflicts {
 		fmt.Fprintf(sum, "%q %q\n", c.Path, c.Why)
 		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(out.Conflicts) < schema.MaxStepItems {
-			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: text(c.Path), Why: c.Why})
+			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: text(c.Path), Why: c.Why, Aside: c.Aside})
 		}
 	}
 	out.Plan = hex.EncodeToString(sum.Sum(nil)[:16])

@@ -6,6 +6,7 @@ package step
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tidwall/btree"
@@ -17,7 +18,7 @@ import (
 // MaxKept bounds the steps that are remembered. The journal has all.
 const MaxKept = 16_384
 
-// Record is a step in one directory, without the items of its lists. It is immutable.
+// Record is a step in one directory, with the first of its files and without the items of other lists. It is immutable.
 type Record struct {
 	schema.StepState
 	Number int64 `json:"number" min:"1"` // among all records
@@ -140,7 +141,7 @@ func ended(*kernel.Call, *schema.StepState) (schema.SuccessOutput, error) {
 
 func (d *Domain) applyEnded(_ *kernel.Entry, in *schema.StepState) {
 	r := &Record{*in, d.last + 1}
-	r.Files.Items, r.Programs.Items, r.Connections.Items = nil, nil, nil
+	r.Files.Items, r.Programs.Items, r.Connections.Items = first(in.Files.Items), nil, nil
 	d.put(r)
 	if last, _ := d.names.Get(r.Agent); last < r.Step {
 		d.names.Set(r.Agent, r.Step)
@@ -148,6 +149,27 @@ func (d *Domain) applyEnded(_ *kernel.Entry, in *schema.StepState) {
 	if d.records.Len() > MaxKept {
 		d.records.PopMin()
 	}
+}
+
+// Bounds of the files that a record has, so that all records take little memory.
+const (
+	mostFiles   = 3
+	longestPath = 128
+)
+
+// first returns the files that a list shows of a step: those in a .git only if there are no others.
+func first(items []schema.StepFile) (kept []schema.StepFile) {
+	for _, inGit := range []bool{false, true} {
+		for _, f := range items {
+			if len(kept) < mostFiles && len(f.Path) <= longestPath && strings.Contains("/"+f.Path+"/", "/.git/") == inGit {
+				kept = append(kept, schema.StepFile{Path: strings.Clone(f.Path), What: f.What})
+			}
+		}
+		if kept != nil {
+			break
+		}
+	}
+	return kept
 }
 
 func (d *Domain) put(r *Record) {

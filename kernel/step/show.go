@@ -63,7 +63,7 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 			if len(out.Steps) == limit || in.Since != nil && r.Ended < *in.Since {
 				break
 			}
-			if !d.mayKnow(pid, &r.StepState) {
+			if !d.mayKnow(pid, &r.StepState) || in.Until != nil && r.Ended > *in.Until {
 				continue
 			}
 			text, err := schema.Marshal(&r.StepState)
@@ -71,6 +71,7 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 				return out, err
 			}
 			if size += len(text) + 1; size > kernel.MaxData {
+				out.More = true
 				break
 			}
 			out.Steps = append(out.Steps, r.StepState)
