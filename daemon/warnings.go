@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access/keyed"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
@@ -33,6 +34,9 @@ func (d *Daemon) warnings() (all []string) {
 	}
 	if warning := d.blobs.Trouble(); warning != "" {
 		all = append(all, warning)
+	}
+	if d.config.Snapshots != (config.Snapshots{}) {
+		all = append(all, "[snapshots] in the configuration has no effect any more: see [steps]")
 	}
 	if warning := d.diskTrouble(); warning != "" {
 		all = append(all, warning)

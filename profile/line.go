@@ -32,7 +32,7 @@ func (l *Line) Set(text string) error {
 	if !found {
 		return fmt.Errorf("--set takes KEY=VALUE, not %q", text)
 	}
-	rows := Settings()
+	rows := new(Profile).settings()
 	i := slices.IndexFunc(rows, func(s *Setting) bool { return key == s.Key || s.form() != "" && strings.HasPrefix(key, s.Key+".") })
 	if i < 0 {
 		return fmt.Errorf("--set: %w", unknown(rows, strings.Split(key, ".")))
@@ -45,7 +45,7 @@ func (l *Line) Set(text string) error {
 
 // Flag adds a flag of Flags. A path is relative to the current directory.
 func (l *Line) Flag(name, text string) error {
-	rows, members := Settings(), new(Profile).members()
+	rows, members := new(Profile).settings(), new(Profile).members()
 	m := members[slices.IndexFunc(members, func(m *Setting) bool { return m.Flag == name })]
 	g := given{name: "--" + name, text: text, covers: m.Key}
 	row := slices.IndexFunc(rows, func(s *Setting) bool { return s.Key == m.Key })
@@ -90,7 +90,7 @@ func (l *Line) Flag(name, text string) error {
 
 // add adds a flag whose values are valid.
 func (l *Line) add(g given) error {
-	rows := Settings()
+	rows := new(Profile).settings()
 	for _, v := range g.values {
 		s := rows[v.row]
 		if !s.put(v.text) {

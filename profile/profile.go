@@ -57,9 +57,10 @@ type Profile struct {
 	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default fd3)" enum:"stdio fd3"`
 	Preset  string   `key:"program.preset" flag:"preset" about:"setup for a known program (default: by its name)" enum:"claude codex none"`
 
-	Snapshot      bool     `key:"snapshot.take" flag:"snapshot" about:"copy its working directory first: \"pwos undo --files PID\" restores it"`
-	SnapshotLimit *int64   `key:"snapshot.limit" flag:"snapshot-limit" about:"most bytes that a copy may take where the file system cannot share blocks (default 2G)" min:"1"`
-	SnapshotSkip  []string `key:"snapshot.skip" flag:"snapshot-skip" about:"leave this out of the copy and of the undo, such as node_modules or build/*.o" takes:"names, or paths with a slash"`
+	// Retired: the steps of every agent are kept.
+	Snapshot      bool     `key:"snapshot.take" flag:"snapshot,retired" about:"has no effect any more"`
+	SnapshotLimit *int64   `key:"snapshot.limit" flag:"snapshot-limit,retired" about:"has no effect any more" min:"1"`
+	SnapshotSkip  []string `key:"snapshot.skip" flag:"snapshot-skip,retired" about:"has no effect any more" takes:"names, or paths with a slash"`
 }
 
 // shipped are the profiles that are part of the program.

@@ -99,9 +99,6 @@ func TestSpellings(t *testing.T) {
 		"program.restart":     {`"always"`, "always", "restart", "always"},
 		"program.channel":     {`"fd3"`, "fd3", "channel", "fd3"},
 		"program.preset":      {`"none"`, "none", "preset", "none"},
-		"snapshot.take":       {"true", "true", "snapshot", "true"},
-		"snapshot.limit":      {`"1G"`, "1073741824", "snapshot-limit", "1G"},
-		"snapshot.skip":       {`["a/*.o"]`, "a/*.o", "snapshot-skip", "a/*.o"},
 	}
 	for _, s := range profile.Settings() {
 		one, ok := all[s.Key]
@@ -419,4 +416,23 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is kept as %q, then as %q, %v", text, kept, more, err)
 		}
 	})
+}
+
+// TestRetired: a setting without effect is accepted wherever it was, and is not among those that are listed.
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	file, err := profile.Parse("own.toml", []byte("snapshot = {take = true, limit = \"1G\", skip = [\"x\"]}"))
+	testkit.Must(t, err)
+	var line profile.Line
+	for flag, text := range map[string]string{"snapshot": "true", "snapshot-limit": "1G", "snapshot-skip": "x"} {
+		testkit.Must(t, line.Flag(flag, text))
+	}
+	if got := line.Profile(); !reflect.DeepEqual(got, file) || file.Retired() != "--snapshot" || new(profile.Profile).Retired() != "" {
+		t.Errorf("a file has %+v, a command line %+v; retired are %q", file, got, file.Retired())
+	}
+	for _, s := range profile.Settings() {
+		if strings.HasPrefix(s.Key, "snapshot.") {
+			t.Errorf("%s is listed", s.Key)
+		}
+	}
 }

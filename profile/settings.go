@@ -22,8 +22,20 @@ type Setting struct {
 	tag reflect.StructTag
 }
 
-// Settings returns the table of all settings.
-func Settings() []*Setting { return new(Profile).settings() }
+// Settings returns the table of the settings that have an effect.
+func Settings() []*Setting {
+	return slices.DeleteFunc(new(Profile).settings(), func(s *Setting) bool { return s.is("retired") })
+}
+
+// Retired returns the first setting of p that is accepted and has no effect any more, as a flag; "" if there is none.
+func (p *Profile) Retired() string {
+	for _, m := range p.members() {
+		if m.is("retired") && !reflect.ValueOf(m.at).Elem().IsZero() {
+			return "--" + m.Flag
+		}
+	}
+	return ""
+}
 
 // settings returns the table of all settings, whose rows set members of p.
 func (p *Profile) settings() (rows []*Setting) {
@@ -90,7 +102,7 @@ func (s *Setting) isList() bool {
 // form returns the form of what the flag of a table takes, such as name=number; "" if the setting is no table.
 func (s *Setting) form() string { return s.tag.Get("form") }
 
-// is reports whether there is something special about the setting's flag: shown, path or commas.
+// is reports whether there is something special about the setting's flag: shown, path, commas or retired.
 func (s *Setting) is(what string) bool {
 	return slices.Contains(strings.Split(s.tag.Get("flag"), ",")[1:], what)
 }

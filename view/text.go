@@ -20,6 +20,7 @@ const (
 	Faint Look = "2"
 	Bad   Look = "31"
 	Good  Look = "32"
+	Place Look = "36"
 )
 
 // Paint applies a Look to text, or returns it unchanged if there is no highlighting.

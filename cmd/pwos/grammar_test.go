@@ -18,15 +18,17 @@ import (
 var probes = map[string]map[string]string{
 	"AGENT|operator": {"#12": "is an entry of the record, not an agent", "a:12": "is a step, not an agent"},
 	"AGENT":          {"#12": "is an entry of the record, not an agent", "a:12": "is a step, not an agent", "@17": "is a time, not an agent", "-7": ""},
-	"SEQ":            {"claude": "is not the number of an entry", "claude:12": "this kernel records no steps", "0": "is not the number of an entry"},
+	"SEQ":            {"claude": "is not the number of an entry", "claude:12": "is a step, not an entry", "0": "is not the number of an entry"},
 	"QUESTION":       {"claude": "is not a question", "q-0": "is not a question", "#3": "is not a question"},
 	"SEQ|KEY":        {"#0": "is not the number of an entry", "file:": "names nothing"},
+	"NAME|STEP":      {"#12": "is an entry of the record", "12": "steps are those of a name", "claude:0": "names no steps", "claude@beta": "of another kernel"},
+	"SEQ|NAME|STEP":  {"#0": "is not the number of an entry", "claude:0": "names no steps", "a//b": "is not an agent", "claude:3..8": "undo takes one step"},
 }
 
 // plain are the other words: what is read as it is, or by the verb alone.
 var plain = []string{
 	"TYPE", "key=value", "SYSCALL", "DIR", "FILE", "FINGERPRINT", "WORDS", "NAME", "TOOL", "URL", "COMMAND", "ARGS", "KEY", "PREFIX", "VALUE", "SHELL", "VERB", "PROGRAM",
-	"LANGUAGE", "ID", "PAYLOAD", "MEMBER", "ADDR", "claude", "codex", "vscode", "-",
+	"LANGUAGE", "PATH", "PAYLOAD", "MEMBER", "ADDR", "claude", "codex", "vscode", "-",
 }
 
 // flagged are the flags of the grammar: the type that the help shows, and what it refuses.
@@ -34,7 +36,8 @@ var flagged = map[string]map[string]string{
 	"agent":      {"#12": "is an entry of the record, not an agent", "a:12": "is a step, not an agent"},
 	"entry":      {"claude": "is not the number of an entry", "0": "is not the number of an entry"},
 	"time":       {"12": "seconds since 1970 are written @12", "claude": "is not a time"},
-	"entry|time": {"claude": "is not a time", "claude:12": "this kernel records no steps"},
+	"entry|time": {"claude": "is not a time", "claude:12": "is a step, not a time"},
+	"step|time":  {"claude": "a step is claude:12", "12": "is not a time", "claude:0": "names no steps"},
 	"duration":   {"7": "takes a duration such as", "-1s": "takes a duration such as"},
 }
 
@@ -46,6 +49,8 @@ var byName = map[string]string{
 // exceptions are flags with such a name, or of a type of the flag library, and why.
 var exceptions = map[string]string{
 	"pwos search --since":     "time", // the kernel searches by time only
+	"pwos steps --since":      "time", // entries of the record are not steps
+	"pwos undo --since":       "step|time",
 	"pwos audit log --before": "time", // --limit and --last count entries
 }
 

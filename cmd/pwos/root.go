@@ -93,13 +93,16 @@ const operate = "Operate the kernel"
 func verbs(a *app) []subject {
 	return []subject{
 		{"Run agents", []*cobra.Command{
-			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newSnapshots(a), newSettings(),
+			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newSettings(),
+		}},
+		{"See and undo changes", []*cobra.Command{
+			newSteps(a), newDiff(a), newUndo(a),
 		}},
 		{"Make calls", []*cobra.Command{
 			newCall(a), newSyscall(a), newDescribe(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a),
 		}},
 		{"Look back", []*cobra.Command{
-			newAudit(a), newStory(a), newWhy(a), newSearch(a), newGraph(a), newReplay(a), newUndo(a),
+			newAudit(a), newStory(a), newWhy(a), newSearch(a), newGraph(a), newReplay(a),
 		}},
 		{"Bound and approve", []*cobra.Command{
 			newCap(a), newPolicy(a), newBudget(a), newApprovals(a), newApprove(a), newRefuse(a),

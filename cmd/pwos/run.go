@@ -6,6 +6,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/profile"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // runFlags are the flags of `pwos run`.
@@ -50,8 +51,8 @@ kernel first, the syscalls are added to their tools, and their own sandbox is of
 
 --profile names settings: reader may read its directory and nothing more, worker may also write
 it and use memory and messages, coder is for a coding agent. Flags and --set override it. "pwos
-help settings" lists all settings: quotas, limits, the network, restarts, a copy of the
-directory to undo changes, and so on. See docs/profiles.md.
+help settings" lists all settings: quotas, limits, the network, restarts, and so on. See
+docs/profiles.md. What it changes in its directory can be seen and undone: see "pwos steps".
 
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. --learn
@@ -63,7 +64,7 @@ as a profile, with rules for the keys and hosts that were used.`,
   pwos run -d --name pong --set program.restart=on-failure --set limits.memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
-  pwos run --snapshot -- ./agent.sh && pwos undo --files 7 --dry-run
+  pwos run --name fix -- ./agent.sh && pwos diff fix && pwos undo fix
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --profile coder -- claude
   pwos run --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
@@ -93,6 +94,9 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if job.moved != nil {
 				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))
+			}
+			if flag := p.Retired(); flag != "" {
+				a.note("%s has no effect any more: the steps of every agent are kept; see %s", flag, quote.Command("pwos", "undo", "--help"))
 			}
 			for _, text := range []string{job.as.chosen, job.as.foreign} {
 				if text != "" {

@@ -90,7 +90,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		switch dir, err := workDir(here.Dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
-		case p.Dir != "" || p.Placed() != "" || p.Snapshot || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
+		case p.Dir != "" || p.Placed() != "" || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
 			return nil, err
 		}
 	}
@@ -126,10 +126,6 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 	switch {
 	case f.learn.on && f.detach:
 		return errors.New("--learn must see the end of the program: leave out -d")
-	case p.Snapshot && p.OwnDir:
-		return errors.New("--snapshot copies an existing directory: leave out --own-dir")
-	case !p.Snapshot && (p.SnapshotLimit != nil || p.SnapshotSkip != nil):
-		return errors.New("--snapshot-limit and --snapshot-skip say how --snapshot copies: give that too")
 	case p.Dir != "" && p.OwnDir:
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:

@@ -59,20 +59,18 @@ func TestPresets(t *testing.T) {
 func TestSetting(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"run --set sandbox.nett=none -- true":         "--set: there is no setting sandbox.nett; did you mean sandbox.net?",
-		"run --set sandbox.net=wide -- true":          `--set sandbox.net takes none, kernel or open, not "wide"`,
-		"run --set sandbox.net -- true":               `--set takes KEY=VALUE, not "sandbox.net"`,
-		"run --net wide -- true":                      `--net takes none, kernel or open, not "wide"`,
-		"run --http-plain=maybe -- true":              `--http-plain takes true or false, not "maybe"`,
-		"spawn x --allow a --quota gpu":               `--quota takes resource=amount, not "gpu"`,
-		"cap grant 1 Memory.Get --ttl 1ms":            `--ttl takes a duration such as 5m, of at least 1s, not "1ms"`,
-		"mcp add x --limit processes=0 -- true":       `--limit processes takes a whole number from 1 to 2147483647, not "0"`,
-		"run --dir . --own-dir -- true":               "--dir and --own-dir exclude each other",
-		"run --set program.own_dir=1 --snapshot -- x": "leave out --own-dir",
-		"run --snapshot-skip x -- true":               "say how --snapshot copies",
-		"run --learn --quota gpu=1 -- true":           "--learn grants everything: leave out --quota",
-		"run --env NO_SUCH_VARIABLE_HERE -- true":     "the variable NO_SUCH_VARIABLE_HERE is not set here",
-		"run --home no/such -- true":                  "find home directory",
+		"run --set sandbox.nett=none -- true":     "--set: there is no setting sandbox.nett; did you mean sandbox.net?",
+		"run --set sandbox.net=wide -- true":      `--set sandbox.net takes none, kernel or open, not "wide"`,
+		"run --set sandbox.net -- true":           `--set takes KEY=VALUE, not "sandbox.net"`,
+		"run --net wide -- true":                  `--net takes none, kernel or open, not "wide"`,
+		"run --http-plain=maybe -- true":          `--http-plain takes true or false, not "maybe"`,
+		"spawn x --allow a --quota gpu":           `--quota takes resource=amount, not "gpu"`,
+		"cap grant 1 Memory.Get --ttl 1ms":        `--ttl takes a duration such as 5m, of at least 1s, not "1ms"`,
+		"mcp add x --limit processes=0 -- true":   `--limit processes takes a whole number from 1 to 2147483647, not "0"`,
+		"run --dir . --own-dir -- true":           "--dir and --own-dir exclude each other",
+		"run --learn --quota gpu=1 -- true":       "--learn grants everything: leave out --quota",
+		"run --env NO_SUCH_VARIABLE_HERE -- true": "the variable NO_SUCH_VARIABLE_HERE is not set here",
+		"run --home no/such -- true":              "find home directory",
 	} {
 		if got := pwos.Misused(t.Context(), strings.Fields(line)...); !strings.Contains(got, want) {
 			t.Errorf("pwos %s: %q, want %q", line, got, want)

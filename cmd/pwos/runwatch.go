@@ -52,6 +52,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err := a.keepGit(ctx, c, j); err != nil {
 			return err
 		}
+		began := time.Now().UnixMilli()
 		end, err := a.start(ctx, c, j)
 		if gitErr := a.settleGit(ctx, c, j); gitErr != nil {
 			a.Say("%v", gitErr) // not the program's failure, and "pwos git" tries again
@@ -78,6 +79,9 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err := a.tellEnd(ctx, c, j, &end); err != nil {
 			return err
 		}
+		if err := a.tellSteps(ctx, c, &end, began); err != nil {
+			return err
+		}
 		a.tellHeld(j)
 		return j.ended(end)
 	})
@@ -86,11 +90,6 @@ func (a *app) run(ctx context.Context, j *job) error {
 // start starts the agent of j. Without --detach, it returns after the agent's end, with the agent's last descriptor. If it also returns an
 // error, only the descriptor's PID is valid.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
-	if j.profile.Snapshot {
-		if err := a.copyBefore(ctx, j); err != nil {
-			return end, err
-		}
-	}
 	var own *ownStdio
 	var out *agentOutput
 	switch {
@@ -109,12 +108,10 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {
-		return end, errors.Join(err, j.uncopy(err))
+		return end, err
 	}
-	if j.profile.Snapshot {
-		if err := a.tellCopied(ctx, c, j, pid); err != nil {
-			a.note("%v", err) // only a warning, since the agent runs
-		}
+	if err := a.tellUncovered(ctx, c, j); err != nil {
+		a.note("%v", err) // only a warning, since the agent runs
 	}
 	if j.detach {
 		return end, a.announce(ctx, c, j, pid)

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,64 +19,128 @@ import (
 )
 
 func newUndo(a *app) *cobra.Command {
-	in := new(schema.UndoInput)
-	var files undoFiles
+	u := undoSteps{app: a}
+	var files string
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "undo SEQ | --files AGENT",
-		Short: "undo what an entry of the journal did, or what an agent did to its files",
-		Long: `undo reverts what an entry of the journal did, if nothing has changed its result since: a key
-gets its earlier value back, a process its token, a message is removed from
-the mailboxes where it is unread. The effect of a tool is undone by the syscall that the
-tool's manifest names. "pwos audit log" has the numbers of entries.
+		Use:   "undo SEQ|NAME|STEP",
+		Short: "take back what an agent changed, or what an entry of the journal did",
+		Long: `undo takes back what steps of an agent changed in the files of one directory: claude:12 is one
+step, claude all of its latest run; with --last 10m those that ended in that time, with --since
+claude:12 or --since 08:00 those from there on. "pwos steps" lists them. It is the directory that
+holds the current one, or the one that holds --tree PATH, and no other.
 
-The undo is an entry too. Undoing that makes the change again.
+Each file is taken back by itself. What anybody changed later stays, in other files and in other
+lines of the same text. Where that cannot be told apart, it is a conflict: conflicts are listed and
+nothing is written; --partial takes back the rest. At a terminal, undo first shows what it would do,
+and asks. The undo is a step too: undoing that makes the change again. A running agent is stopped
+for the moment.
 
---files restores the working directory of an ended agent from the copy that "pwos run
---snapshot" made, and prints what it makes, changes and removes. Files that have changed
-since the agent ended are listed and nothing is restored, unless --force is given. What is
-replaced is kept as a copy: "pwos undo --files ID" restores that one. Sockets, pipes,
-devices and mounted file systems are left alone. If it is interrupted, run it again.
+A number, which may be written #327, is an entry of the journal: undo reverts what that did, if
+nothing has changed its result since. A key gets its earlier value back, a process its token, a
+message is removed from the mailboxes where it is unread. The effect of a tool is undone by the
+syscall that the tool's manifest names. "pwos audit log" has the numbers of entries.
 
-Exit status: 3 only the operator may undo, 4 no such entry or copy, 8 its result was changed
-since, it is already undone, or it changed nothing; the agent is running, or files were
-changed since it ended.`,
-		Example: `  pwos undo 327 --dry-run
-  pwos undo 327
-  pwos undo --files 7 --dry-run
-  pwos undo --files 7`,
+Exit status: 3 only the operator may undo, 4 no such agent, step or entry, 8 there are conflicts,
+the content from before is not kept any more, or the entry's result was changed since.`,
+		Example: `  pwos undo claude:12
+  pwos undo claude --last 10m --dry-run
+  pwos undo claude --since claude:9 --partial
+  pwos undo 327`,
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 1) == (files.of != "") {
-				return cli.Usage(cmd, errors.New("give the number of an entry, or --files with an agent or the id of a copy"))
+			u.in.DryRun = given(dryRun)
+			switch {
+			case (len(args) == 1) == (files != ""):
+				return cli.Usage(cmd, errors.New("give an agent, as claude, a step of it, as claude:12, or the number of an entry"))
+			case files != "":
+				return a.undoFiles(cmd, files, &u)
+			case strings.Trim(strings.TrimPrefix(args[0], "#"), "0123456789") == "":
+				return a.undoEntry(cmd, args[0], &u)
 			}
-			if files.of != "" {
-				files.dryRun = dryRun
-				return a.undoFiles(cmd, &files)
+			of, err := arg.ParseSteps(args[0])
+			if err == nil {
+				err = u.choose(of)
 			}
-			if flag := files.alone(cmd); flag != "" {
-				return cli.Usage(cmd, fmt.Errorf("--%s goes with --files", flag))
-			}
-			var err error
-			if in.Seq, err = arg.ParseEntry(args[0], 1); err != nil {
+			if err != nil {
 				return cli.Usage(cmd, err)
 			}
-			if dryRun {
-				in.DryRun = &dryRun
-			}
-			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
-				out, data, err := reported(ctx, a, c, schema.MessageUndo, in)
-				switch {
-				case err != nil:
-					return err
-				case a.WantsJSON():
-					return a.PrintLine(data)
-				}
-				return a.PrintText(view.UndoText(out))
-			})
+			return a.WithKernel(cmd.Context(), 0, u.run)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
-	files.add(cmd.Flags())
+	flags := cmd.Flags()
+	flags.BoolVar(&dryRun, "dry-run", false, "only show what would be done")
+	flags.Var(sinceValue{&u.since}, "since", "of an agent: this step and those after it, or those that ended after this time")
+	flags.Var((*cli.SpanFlag)(&u.last), "last", "of an agent: the steps that ended in this time, such as 10m")
+	flags.StringVar(&u.tree, "tree", "", "of an agent: in the directory that holds this path (default: the current directory)")
+	flags.BoolVar(&u.partial, "partial", false, "of an agent: take back what can be, and leave what conflicts")
+	flags.StringVar(&files, "files", "", "")
+	flags.Lookup("files").Hidden = true // an older spelling of undo NAME
 	return cmd
+}
+
+// undoEntry undoes an entry of the journal.
+func (a *app) undoEntry(cmd *cobra.Command, text string, u *undoSteps) error {
+	if flag := cli.Given(cmd, "since", "last", "tree", "partial"); flag != "" {
+		return cli.Usage(cmd, fmt.Errorf("--%s goes with an agent or a step of one, and %s is an entry of the journal", flag, text))
+	}
+	seq, err := arg.ParseEntry(text, 1)
+	if err != nil {
+		return cli.Usage(cmd, err)
+	}
+	return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+		out, data, err := reported(ctx, a, c, schema.MessageUndo, &schema.UndoInput{Seq: seq, DryRun: u.in.DryRun})
+		switch {
+		case err != nil:
+			return err
+		case a.WantsJSON():
+			return a.PrintLine(data)
+		}
+		return a.PrintText(view.UndoText(out))
+	})
+}
+
+// undoFiles undoes the latest run of an agent, as --files names it.
+func (a *app) undoFiles(cmd *cobra.Command, files string, u *undoSteps) error {
+	if state, err := cli.StateDir(); err == nil {
+		at := filepath.Join(state, "snapshots", filepath.Base(files), "tree")
+		if _, err := os.Lstat(at); err == nil {
+			return cli.Usage(cmd, fmt.Errorf("%s is a copy that an earlier version made: its files are in %s", files, view.Escaped(at)))
+		}
+	}
+	var pid int64
+	if err := a.Agent(cmd, files, arg.Who{}, &pid); err != nil {
+		return cli.Usage(cmd, err)
+	}
+	return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+		d, err := cli.Describe(ctx, c, pid)
+		if err != nil {
+			return err
+		}
+		if err := u.choose(arg.Steps{Agent: d.AgentID}); err != nil {
+			return cli.Usage(cmd, err)
+		}
+		return u.run(ctx, c)
+	})
+}
+
+// given returns a pointer to a flag of a call's data that is set; nil for one that is not.
+func given(flag bool) *bool {
+	if !flag {
+		return nil
+	}
+	return &flag
+}
+
+// sinceValue is the value of undo's --since.
+type sinceValue struct{ to *arg.Since }
+
+func (sinceValue) String() string { return "" }
+func (sinceValue) Type() string   { return "step|time" }
+
+func (f sinceValue) Set(text string) (err error) {
+	if *f.to, err = arg.ParseSince(text, time.Now()); err != nil {
+		return cli.Told{Err: fmt.Errorf("--since: %w", err)}
+	}
+	return nil
 }

@@ -66,7 +66,8 @@ func whySubject(ctx context.Context, c *client.Client, cmd *cobra.Command, subje
 	}
 	switch {
 	case subject.File != "":
-		return nil, cli.Usage(cmd, fmt.Errorf("%q is a file, and %s, which say what changed one; %s is a key", subject.File, arg.NoSteps, quote.Word("key:"+subject.File)))
+		return nil, cli.Usage(cmd, fmt.Errorf("%q is a file: %s shows what an agent changed in it; %s is a key", subject.File,
+			quote.Command("pwos", "diff", "AGENT", subject.File), quote.Word("key:"+subject.File)))
 	case subject.Seq != 0:
 		return &schema.AuditShowInput{Seq: &subject.Seq}, nil
 	}

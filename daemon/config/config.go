@@ -218,10 +218,10 @@ type Blobs struct {
 	Share     int64    `toml:"agent_bytes"` // of the blobs of one agent
 }
 
-// Snapshots bounds the snapshots of agents' working directories.
+// Snapshots has settings that are accepted and have no effect any more.
 type Snapshots struct {
-	Keep    int      `toml:"keep"`     // how many
-	KeepFor Duration `toml:"keep_for"` // how long
+	Keep    int      `toml:"keep"`
+	KeepFor Duration `toml:"keep_for"`
 }
 
 // Duration is a span of time, written as 10m, 1h30m or 14d.

@@ -47,7 +47,9 @@ func (a *attempt) plan(ctx context.Context) (*plan, error) {
 	}
 	switch a.entry.Syscall.Domain {
 	case schema.Process:
-		return nil, impossible("entry %d is %s: a process that was started, ended or paused cannot be made as it was; \"pwos run --snapshot\" keeps a copy of its files", a.seq, a.entry.Message.Type)
+		return nil, impossible("entry %d is %s: a process that was started, ended or paused cannot be made as it was; what it changed in files is taken back by \"pwos undo AGENT\"", a.seq, a.entry.Message.Type)
+	case schema.StepDomain:
+		return nil, impossible("entry %d is %s: steps are undone by their names, as in \"pwos undo claude:12\"", a.seq, a.entry.Message.Type)
 	case schema.Delta:
 		return nil, impossible("entry %d is %s: the deltas of an agent are dropped with Syscall.Rollback, up to a tick", a.seq, a.entry.Message.Type)
 	}

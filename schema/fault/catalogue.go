@@ -218,13 +218,6 @@ var entries = map[ID]Entry{
 	StepsNotKept:   {Kind: Conflict, Meaning: "Steps of the directory are not kept.", Fix: "The message says why."},
 	StepsOtherPlan: {Kind: Conflict, Meaning: "Files were changed since the plan was shown: nothing was written.", Fix: "Look at the plan again."},
 
-	// Copies of working directories.
-	SnapshotNone:    {Kind: NotFound, Meaning: "There is no such copy.", Fix: "pwos snapshots lists them; pwos run --snapshot makes one."},
-	SnapshotTooBig:  {Kind: Insufficient, Meaning: "The working directory exceeds the limit: nothing was changed.", Fix: "Raise --snapshot-limit, leave parts out with --snapshot-skip, or use a file system with reflinks."},
-	SnapshotFailed:  {Kind: Conflict, Meaning: "An entry cannot be copied, compared or restored.", Fix: "The message names it and says why."},
-	SnapshotBusy:    {Kind: Conflict, Meaning: "Another command is using the copy.", Fix: "Wait until it has ended."},
-	SnapshotChanged: {Kind: Conflict, Meaning: "Files have changed since the agent ended: nothing was restored.", Fix: "Save what you need of them; --force restores anyway, and keeps a copy of what it replaces."},
-
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
 	ResourceQuota:     {Kind: QuotaExceeded, Meaning: "The caller, or a granter, would exceed its quota.", Fix: "Release some, or have the quota raised."},

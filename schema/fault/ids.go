@@ -215,17 +215,12 @@ const (
 	UndoOvertaken  ID = "undo.overtaken"
 	UndoAlready    ID = "undo.already"
 
-	// Copies of working directories.
-	StepsNotFound   ID = "steps.not_found"
-	StepsMissing    ID = "steps.missing"
-	StepsConflict   ID = "steps.conflict"
-	StepsNotKept    ID = "steps.not_kept"
-	StepsOtherPlan  ID = "steps.other_plan"
-	SnapshotNone    ID = "snapshot.not_found"
-	SnapshotTooBig  ID = "snapshot.too_big"
-	SnapshotFailed  ID = "snapshot.failed"
-	SnapshotBusy    ID = "snapshot.busy"
-	SnapshotChanged ID = "snapshot.changed_since"
+	// Steps of agents.
+	StepsNotFound  ID = "steps.not_found"
+	StepsMissing   ID = "steps.missing"
+	StepsConflict  ID = "steps.conflict"
+	StepsNotKept   ID = "steps.not_kept"
+	StepsOtherPlan ID = "steps.other_plan"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"

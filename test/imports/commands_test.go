@@ -15,9 +15,9 @@ import (
 )
 
 // inserted is text of the tree that prints a command of pwos with a text inserted: by a verb of fmt, or at its end.
-var inserted = regexp.MustCompile(`pwos (cap|audit|policy|approve|refuse|kill|logs|ps|run|mcp|auth|cluster|snapshots|undo|restore|budget|mem|call|hook|login|home|steps|why|graph|send|recv|pause|resume|spawn|search|story|replay|describe|export|backup|seal|unseal|syscall|top)( -{0,2}[a-z-]+)*[^"'.;:,()]*%(\[\d\])?[sqv]`)
+var inserted = regexp.MustCompile(`pwos (cap|audit|policy|approve|refuse|kill|logs|ps|run|mcp|auth|cluster|diff|undo|restore|budget|mem|call|hook|login|home|steps|why|graph|send|recv|pause|resume|spawn|search|story|replay|describe|export|backup|seal|unseal|syscall|top)( -{0,2}[a-z-]+)*[^"'.;:,()]*%(\[\d\])?[sqv]`)
 
-var unfinished = regexp.MustCompile(`(^|["' ])pwos (cap|audit|policy|approve|refuse|kill|logs|ps|run|mcp|auth|cluster|snapshots|undo|restore|budget|mem|call|hook|login|home|steps|why|graph|send|recv|pause|resume|spawn|search|story|replay|describe|export|backup|seal|unseal|syscall|top)( -{0,2}[a-z-]+)* $`)
+var unfinished = regexp.MustCompile(`(^|["' ])pwos (cap|audit|policy|approve|refuse|kill|logs|ps|run|mcp|auth|cluster|diff|undo|restore|budget|mem|call|hook|login|home|steps|why|graph|send|recv|pause|resume|spawn|search|story|replay|describe|export|backup|seal|unseal|syscall|top)( -{0,2}[a-z-]+)* $`)
 
 // TestPrintedCommands: what is inserted into a printed command is quoted for a shell, by package quote.
 func TestPrintedCommands(t *testing.T) {

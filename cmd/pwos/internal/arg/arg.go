@@ -11,9 +11,6 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// NoSteps is why nothing can be said of a step or of a file.
-const NoSteps = "this kernel records no steps"
-
 // Operator stands for PID 0 where the operator may be meant.
 const Operator = "operator"
 
@@ -113,7 +110,7 @@ func ParseEntry(text string, least int64) (int64, error) {
 	case err == nil && seq >= least && strings.Trim(digits, "0123456789") == "":
 		return seq, nil
 	case isStep(text):
-		return 0, fmt.Errorf("%q is a step, and %s; an entry is a number, such as 12 or #12", text, NoSteps)
+		return 0, fmt.Errorf("%q is a step, not an entry: an entry is a number, such as 12 or #12", text)
 	}
 	return 0, fmt.Errorf("%q is not the number of an entry: they count from %d, and may be written #12; \"pwos audit log\" lists them", text, least)
 }

@@ -75,10 +75,10 @@ func TestSpellings(t *testing.T) {
 		"operator@beta":        {"!of another kernel", "!of another kernel", "!of another kernel", "pid 0@beta", noQuestion, noEntry, noTime, noTime, "0|operator@beta|operator@beta"},
 		"@beta":                {"!does not name a kernel", "!does not name a kernel", "!does not name a kernel", "!does not name a kernel", noQuestion, noEntry, "!seconds since 1970", "!seconds since 1970", "0|@beta|@beta"},
 		"12@Not A Kernel":      {"!does not name a kernel", "!does not name a kernel", "!does not name a kernel", "!does not name a kernel", noQuestion, noEntry, noTime, noTime, "0|12@Not A Kernel|12@Not A Kernel"},
-		"claude:12":            {step, step, step, step, noQuestion, "!records no steps", "!records no steps", "!records no steps", "0|claude:12|claude:12"},
+		"claude:12":            {step, step, step, step, noQuestion, "!is a step, not an entry", "!is a step, not a time", "!is a step, not a time", "0|claude:12|claude:12"},
 		"key:SHA256:AbC12":     {"name key:SHA256:AbC12", "name key:SHA256:AbC12", "name key:SHA256:AbC12", "name key:SHA256:AbC12", noQuestion, noEntry, noTime, noTime, "0|SHA256:AbC12|"},
 		"key:/notes/1":         {"name key:/notes/1", "name key:/notes/1", "name key:/notes/1", "name key:/notes/1", noQuestion, noEntry, noTime, noTime, "0|/notes/1|"},
-		"key:7":                {step, step, step, step, noQuestion, "!records no steps", "!records no steps", "!records no steps", "0|7|"},
+		"key:7":                {step, step, step, step, noQuestion, "!is a step, not an entry", "!is a step, not a time", "!is a step, not a time", "0|7|"},
 		"file:a.txt":           {"name file:a.txt", "name file:a.txt", "name file:a.txt", "name file:a.txt", noQuestion, noEntry, noTime, noTime, "0||a.txt"},
 		"q-3":                  {"name q-3", "name q-3", "name q-3", "name q-3", "q-3", noEntry, noTime, noTime, "0|q-3|q-3"},
 		"q-0":                  {"name q-0", "name q-0", "name q-0", "name q-0", noQuestion, noEntry, noTime, noTime, "0|q-0|q-0"},
@@ -94,10 +94,10 @@ func TestSpellings(t *testing.T) {
 		"2026-11-31":           {"name 2026-11-31", "name 2026-11-31", "name 2026-11-31", "name 2026-11-31", noQuestion, noEntry, noTime, noTime, "0|2026-11-31|2026-11-31"},
 		"@1795895684":          {"!is a time", "!is a time", "!is a time", "!is a time", noQuestion, noEntry, "2026-11-28 21:54:44", "2026-11-28 21:54:44", "0|@1795895684|@1795895684"},
 		"@-1":                  {"!is a time", "!is a time", "!is a time", "!is a time", noQuestion, noEntry, "!seconds since 1970", "!seconds since 1970", "0|@-1|@-1"},
-		"08:00":                {step, step, step, step, noQuestion, "!records no steps", "2026-11-21 08:00:00", "2026-11-21 08:00:00", "0|08:00|08:00"},
-		"23:15:10":             {step, step, step, step, noQuestion, "!records no steps", "2026-11-20 23:15:10", "2026-11-20 23:15:10", "0|23:15:10|23:15:10"},
+		"08:00":                {step, step, step, step, noQuestion, "!is a step, not an entry", "2026-11-21 08:00:00", "2026-11-21 08:00:00", "0|08:00|08:00"},
+		"23:15:10":             {step, step, step, step, noQuestion, "!is a step, not an entry", "2026-11-20 23:15:10", "2026-11-20 23:15:10", "0|23:15:10|23:15:10"},
 		"2026-11-21T06:00:00Z": {"name 2026-11-21T06:00:00Z", "name 2026-11-21T06:00:00Z", "name 2026-11-21T06:00:00Z", "name 2026-11-21T06:00:00Z", noQuestion, noEntry, "2026-11-21 08:00:00", "2026-11-21 08:00:00", "0|2026-11-21T06:00:00Z|2026-11-21T06:00:00Z"},
-		"2026-11-21 06:00":     {step, step, step, step, noQuestion, "!records no steps", "2026-11-21 06:00:00", "2026-11-21 06:00:00", "0|2026-11-21 06:00|2026-11-21 06:00"},
+		"2026-11-21 06:00":     {step, step, step, step, noQuestion, "!is a step, not an entry", "2026-11-21 06:00:00", "2026-11-21 06:00:00", "0|2026-11-21 06:00|2026-11-21 06:00"},
 	} {
 		for i, place := range places {
 			got, err := place.parse(text)
@@ -117,6 +117,44 @@ func at(kernel string) string {
 		return ""
 	}
 	return "@" + kernel
+}
+
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{ // a text after "!" is a part of the error
+		"claude": "claude 0 0", "claude:12": "claude 12 12", "claude:3..8": "claude 3 8", "claude:3..3": "claude 3 3", "planner/writer:1": "planner/writer 1 1",
+		"key:SHA256:AbC": "key:SHA256:AbC 0 0", "claude:latest": "claude:latest 0 0",
+		"claude:": "!names no steps", "claude:0": "!names no steps", "claude:8..3": "!names no steps", "claude:3..": "!names no steps", "claude:..3": "!names no steps",
+		"claude:1.2": "!names no steps", "claude:1...2": "!names no steps", "claude:99999999999999999999": "!names no steps", ":12": "!names no steps",
+		"12": "!steps are those of a name", "-1": "!steps are those of a name", "12:3": "!steps are those of a name", "#12": "!is an entry of the record", "claude@beta:3": "!of another kernel",
+		"a//b:3": "!is not an agent", "": "!is not an agent", "@17": "!is a time",
+	} {
+		s, err := arg.ParseSteps(text)
+		got := fmt.Sprint(s.Agent, " ", s.From, " ", s.To)
+		if part, fails := strings.CutPrefix(want, "!"); fails && (err == nil || !strings.Contains(err.Error(), part)) || !fails && (err != nil || got != want) {
+			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"claude:12": "step claude:12", "2h": "2026-11-21 07:30:00", "08:00": "2026-11-21 08:00:00", "yesterday": "2026-11-20 00:00:00",
+		"claude:3..8": "!is not a time", "12": "!is not a time", "claude": "!a step is claude:12", "08:99": "!steps are those of a name",
+	} {
+		s, err := arg.ParseSince(text, now)
+		got := ""
+		switch {
+		case s.Time != nil:
+			got = s.Time.Format(time.DateTime)
+		case s.Step != nil:
+			got = fmt.Sprint("step ", s.Step.Agent, ":", s.Step.From)
+		}
+		if part, fails := strings.CutPrefix(want, "!"); fails && (err == nil || !strings.Contains(err.Error(), part)) || !fails && (err != nil || got != want) {
+			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
 }
 
 func TestSpan(t *testing.T) {
@@ -148,7 +186,7 @@ func TestWhich(t *testing.T) {
 		{"file:notes/1", true, true, "file notes/1"},
 		{"a:12", true, false, "key a:12"},
 		{"a:12", false, true, "file a:12"},
-		{"a:12", false, false, `"a:12" is no key, and if it is a step: this kernel records no steps`},
+		{"a:12", false, false, `"a:12" is no key; "pwos steps a:12" shows it if it is a step`},
 	} {
 		s, err := arg.ParseSubject(tt.text)
 		if err == nil {
@@ -186,5 +224,11 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: %+v", text, p)
 		}
 		_, _ = arg.ParseSubject(text)
+		if s, err := arg.ParseSteps(text); err == nil && (s.Agent == "" || (s.From == 0) != (s.To == 0) || s.To < s.From) {
+			t.Errorf("%q: %+v", text, s)
+		}
+		if s, err := arg.ParseSince(text, now); err == nil && (s.Step == nil) == (s.Time == nil) {
+			t.Errorf("%q: %+v", text, s)
+		}
 	})
 }

@@ -43,7 +43,7 @@ func (s Subject) Which(isKey, isFile bool) (Subject, error) {
 	case isFile:
 		return Subject{File: text}, nil
 	case s.Step && !isKey:
-		return s, fmt.Errorf("%q is no key, and if it is a step: %s", text, NoSteps)
+		return s, fmt.Errorf("%q is no key; %s shows it if it is a step", text, quote.Command("pwos", "steps", text))
 	}
 	return Subject{Key: s.Key}, nil
 }

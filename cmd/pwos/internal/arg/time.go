@@ -78,7 +78,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	case number(text):
 		return time.Time{}, notTime(text, "seconds since 1970 are written @"+text)
 	case isStep(text):
-		return time.Time{}, fmt.Errorf("%q is a step, and %s; a time is %s", text, NoSteps, timeForms)
+		return time.Time{}, fmt.Errorf("%q is a step, not a time: a time is %s", text, timeForms)
 	}
 	return time.Time{}, notTime(text, "times are "+timeForms)
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
+	"github.com/promptware-os/pwos/view"
+)
+
+// tellUncovered says at a terminal, once an agent runs, why steps of its directory are not kept as they should be, if that is so.
+func (a *app) tellUncovered(ctx context.Context, c *client.Client, j *job) error {
+	if !a.StderrTerminal() || j.input.Cwd == nil {
+		return nil
+	}
+	out, err := cli.InvokeAs(ctx, c, schema.StepList, &schema.StepListInput{Limit: new(int64(1))})
+	if err = unlessUnkept(err); err != nil {
+		return err
+	}
+	a.tellTrees(out.Trees, func(t *schema.StepTree) bool { return inside(*j.input.Cwd, t.Path) })
+	return nil
+}
+
+// tellSteps says at a terminal how to see and undo what an agent has changed since it began, if it has.
+func (a *app) tellSteps(ctx context.Context, c *client.Client, d *schema.Descriptor, began int64) error {
+	if !a.StderrTerminal() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
+	defer cancel()
+	out, err := allSteps(ctx, c, schema.StepListInput{Agent: &d.AgentID, Since: &began, Limit: new(int64(cli.ListPage))})
+	if err = unlessUnkept(err); err != nil {
+		return err
+	}
+	var files schema.StepFiles
+	numbers, tree := make(map[int64]bool), ""
+	for i := range out.Steps {
+		s := &out.Steps[i]
+		if s.PID != d.PID || s.Kind == schema.StepOfUndo || s.Files.Count() == 0 {
+			continue
+		}
+		numbers[s.Step], tree = true, s.Tree
+		files.Made, files.Changed, files.Removed = files.Made+s.Files.Made, files.Changed+s.Files.Changed, files.Removed+s.Files.Removed
+	}
+	if len(numbers) == 0 {
+		return nil
+	}
+	undo := []string{"pwos", "undo", d.AgentID}
+	if here, err := realPath("."); err == nil && !inside(here, tree) {
+		undo = append(undo, "--tree", tree)
+	}
+	a.Say("%s changed files in %s (%s): %s, %s", view.Escaped(d.AgentID), cli.Counted(int64(len(numbers)), "step"), view.FilesText(&files),
+		quote.Line("pwos", "diff", d.AgentID), quote.Line(undo...))
+	return nil
+}
+
+// unlessUnkept returns err, and nil if it is that a kernel keeps no steps, or tells this caller none.
+func unlessUnkept(err error) error {
+	if errors.Is(err, fault.KernelUnsupported) || errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.Forbidden) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package scripts_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// TestUndoAsks: at a terminal, an undo shows what it would do and does it only if it is told to, and only if it is still the same; a run
+// says at its end how to see and undo what it changed, and at its begin if that cannot be.
+func TestUndoAsks(t *testing.T) {
+	t.Parallel()
+	if !confines() {
+		t.Skip("agents are confined and recognised only on Linux")
+	}
+	p := settle(t)
+	t.Cleanup(func() { testkit.Must(t, p.kill()) })
+	shop, outside := filepath.Join(p.Path("home"), "shop"), t.TempDir()
+	testkit.Must(t, os.MkdirAll(shop, 0o755))
+	one := filepath.Join(shop, "one")
+	testkit.Must(t, os.WriteFile(one, []byte("first\n"), 0o644))
+	exists := func(want bool) {
+		t.Helper()
+		if _, err := os.Lstat(one); (err == nil) != want {
+			t.Fatalf("%s: %v, want it to exist: %t", one, err, want)
+		}
+	}
+
+	s := sitDown(t, p, "run", "--dir", shop, "--name", "fix", "--", "sh", "-c", `rm one; echo new >two; exit 3`)
+	s.Expect(`pwos: fix changed files in 1 step \(\+1 -1\): pwos diff fix, pwos undo fix --tree .*/home/shop\r\n`)
+	if got := s.Status(); got != 3 {
+		t.Errorf("exit status %d", got)
+	}
+	s = sitDown(t, p, "run", "--dir", outside, "--", "sh", "-c", "echo begun")
+	s.Expect(`pwos: what changes in .* cannot be undone: it is neither in the home directory nor in a repository\r\n`)
+	s.Expect("begun")
+	s.Status()
+
+	const question = `makes     one\r\n  removes   two\r\npwos: take back 2 changes\? \[y/N\] `
+	for _, refusal := range []string{"\r", "no\r", "\x03"} {
+		s = sitDown(t, p, "undo", "fix:1", "--tree", shop)
+		s.Expect(question)
+		s.Enter(refusal)
+		if s.Status() == 0 {
+			t.Errorf("%q is exit status 0", refusal)
+		}
+		exists(false)
+	}
+	s = sitDown(t, p, "undo", "fix:1", "--tree", shop)
+	s.Expect(question)
+	testkit.Must(t, os.Remove(filepath.Join(shop, "two"))) // then the plan is another one
+	s.Enter("y\r")
+	s.Expect(`pwos: the files are not those of the plan any more: nothing was written`)
+	if got := s.Status(); got != 8 {
+		t.Errorf("exit status %d", got)
+	}
+	exists(false)
+	s = sitDown(t, p, "undo", "fix", "--tree", shop)
+	s.Expect(`makes     one\r\npwos: take back 1 change\? \[y/N\] `)
+	s.Enter("y\r")
+	s.Expect(`undid fix:1 in .*/home/shop \(\+1\); to revert the undo: "pwos undo fix:[0-9]+"`)
+	if got := s.Status(); got != 0 {
+		t.Errorf("exit status %d", got)
+	}
+	exists(true)
+	s = sitDown(t, p, "undo", "fix:1", "--tree", shop)
+	s.Expect(`there is nothing to take back`)
+	if got := s.Status(); got != 0 {
+		t.Errorf("exit status %d", got)
+	}
+
+	// Following shows what there is, and each step as it is recorded.
+	s = sitDown(t, p, "steps", "fix", "-f")
+	s.Expect(`fix:1 +[0-9:]+ +activity +\+1 -1 +undone: one, two\r\n`)
+	s.Expect(`undo +\+1 +of 1: one\r\n`)
+	p.pwos(t, "run", "--dir", shop, "--name", "other", "--", "sh", "-c", "echo x >other")
+	p.pwos(t, "run", "--dir", shop, "--name", "fix", "--", "sh", "-c", "echo x >three")
+	s.Expect(`fix:[0-9]+ +[0-9:]+ +activity +\+1 +three\r\n`)
+	s.Enter("\x03")
+	s.Status()
+}
