@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
-	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -58,11 +59,26 @@ func LastLines(text string, lines int64) string { return string(lastLines([]byte
 // Bearer reads the token of `pwos mcp serve --http`, and creates the file if it does not exist.
 func Bearer(file string) (string, error) { return bearer(file) }
 
-// ToolUse returns the reason of `pwos hook run` to deny the tool; "" if the tool may be used. The kernel's socket is in dir.
-func ToolUse(ctx context.Context, question *os.File, dir string) string {
-	a := newApp(question, os.Stdout, os.Stderr)
+// RunHook runs `pwos hook run` of Claude Code, and returns its exit status and what it writes to stderr. The kernel's socket is in dir.
+func RunHook(ctx context.Context, question *os.File, dir string, args ...string) (status int, said string, err error) {
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = stderr.Close() }() // it is read by its name
+	a := newApp(question, os.Stdout, stderr)
 	a.RuntimeDir, a.Timeout = dir, cli.UsualTimeout
-	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
+	cmd := newHookRun(a)
+	cmd.SetArgs(append([]string{"claude", "--as", "claude"}, args...))
+	ran := cmd.ExecuteContext(ctx)
+	if ran != nil && !errors.As(ran, new(cli.ExitStatus)) {
+		return 0, "", ran
+	}
+	if ran != nil {
+		status = int(exitDeny)
+	}
+	text, err := os.ReadFile(stderr.Name())
+	return status, string(text), err
 }
 
 // UndoneModes returns what is written to the terminal to undo a program's output, which it processes byte by byte.

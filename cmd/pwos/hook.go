@@ -17,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
+	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -65,7 +66,7 @@ Exit status: 1 it is installed, and a setting of the host switches it off.`,
 			if err != nil {
 				return err
 			}
-			err = a.changeHost(&f.hostFlags, host.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], entry) })
+			err = a.changeHost(&f.hostFlags, host.file, func(text []byte) ([]byte, error) { return setHooks(text, args[0], entry) })
 			if err != nil || f.dryRun {
 				return err
 			}
@@ -86,15 +87,17 @@ func newHookUninstall(a *app) *cobra.Command {
 		Example: `  pwos hook uninstall claude`,
 		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.changeHost(&f, hostNamed(args[0]).hook.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], nil) })
+			return a.changeHost(&f, hostNamed(args[0]).hook.file, func(text []byte) ([]byte, error) {
+				return setHooks(text, args[0], func(string) []byte { return nil })
+			})
 		},
 	}
 	f.add(cmd)
 	return cmd
 }
 
-// hookEntry returns the entry of pwos for a host's settings.
-func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) ([]byte, error) {
+// hookEntry returns a function that returns the entry of pwos for an event in a host's settings.
+func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) (func(event string) []byte, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
@@ -107,11 +110,8 @@ func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) ([]byte,
 	if agent.Allow != nil {
 		command = append(command, "--allow", quote.List(agent.Allow))
 	}
-	return host.entry(command, env), nil
+	return func(event string) []byte { return host.entry(event, command, env) }, nil
 }
-
-// preToolUse is the setting for hooks before every tool; both hosts use this name.
-const preToolUse = "PreToolUse"
 
 // tellHook says why an installed hook is not in force. That Codex has to trust a new hook first is no error.
 func (a *app) tellHook(ctx context.Context, name string) error {
@@ -119,7 +119,10 @@ func (a *app) tellHook(ctx context.Context, name string) error {
 	switch {
 	case err != nil:
 		return err
+	case s.inForce() && s.untold == "":
+		return nil
 	case s.inForce():
+		a.Say("the hook is in force, and does not end steps yet: %s", s.untold)
 		return nil
 	case s.trusted:
 		return fmt.Errorf("the hook is installed, and not in force: %s", s.off)
@@ -128,9 +131,19 @@ func (a *app) tellHook(ctx context.Context, name string) error {
 	return nil
 }
 
-// setHook returns a host's settings with the hook of pwos replaced; a nil entry removes it. Other hooks stay, also those in one
-// group with it.
-func setHook(text []byte, host string, entry []byte) ([]byte, error) {
+// setHooks returns a host's settings with the hooks of pwos replaced by what entry returns for each event; nil removes one.
+func setHooks(text []byte, host string, entry func(event string) []byte) (_ []byte, err error) {
+	for _, event := range hostNamed(host).hook.events() {
+		if text, err = setHook(text, host, event, entry(event)); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// setHook returns a host's settings with the hook of pwos for an event replaced; a nil entry removes it. Other hooks stay, also those in
+// one group with it.
+func setHook(text []byte, host, event string, entry []byte) ([]byte, error) {
 	var groups, ours int // all, and those that have a hook of pwos
 	same := false
 	edited, err := hostfile.EditElements(text, func(group []byte) ([]byte, error) {
@@ -151,16 +164,16 @@ func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 		}
 		groups--
 		return nil, nil
-	}, "hooks", preToolUse)
+	}, "hooks", event)
 	switch {
 	case err != nil:
 		return nil, err
 	case entry != nil && ours == 1 && same:
 		return text, nil
 	case entry != nil:
-		return hostfile.AppendElement(edited, entry, "hooks", preToolUse)
+		return hostfile.AppendElement(edited, entry, "hooks", event)
 	case ours > 0 && groups == 0:
-		return hostfile.RemoveMember(edited, "hooks", preToolUse)
+		return hostfile.RemoveMember(edited, "hooks", event)
 	}
 	return edited, nil
 }
@@ -179,9 +192,17 @@ func ourHook(hook []byte, host string) bool {
 	return strings.Contains(strings.Join(words, " "), " hook run "+host+" ")
 }
 
-// everyTool returns a settings element that runs a hook before every tool.
+// everyTool returns a settings element that runs a hook for every tool.
 func everyTool(hook []byte) []byte {
 	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
+}
+
+// told returns the command of a hook for an event.
+func told(event string, command []string) []string {
+	if event == hook.PreToolUse {
+		return command
+	}
+	return append(command[:len(command):len(command)], "--tell")
 }
 
 func assignments(env [][2]string) (all []string) {
@@ -224,10 +245,11 @@ func older(a, b string) bool {
 	return false
 }
 
-// Time limits of a hook: for reaching the kernel, and in total, since its call may wait for approval. The host's own limit
-// is longer, so that the hook denies before the host gives up.
+// Time limits of a hook: for reaching the kernel, and for its answer, since a call may wait for approval. A step may begin for
+// stepTime also after a late approval. The host's own limit is longer, so that the hook denies before the host gives up.
 const (
 	reachTime = 10 * time.Second
 	hookTime  = 55 * time.Second
+	stepTime  = 3 * time.Second
 	hostTime  = 60 * time.Second
 )

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -22,8 +25,9 @@ func newHookStatus(a *app) *cobra.Command {
 		Short: "show which hosts ask, and what keeps one from asking",
 		Long: `status tells for each host whether the hook is installed, whether the host trusts it, and
 whether it is in force, or what switches it off: a setting of the user, of the project in
-this directory or of the administrator, or an old version. It reads the host's files and
-asks the host for its version; options of the host's command line are not known to it.
+this directory or of the administrator, or an old version. The column steps is about the
+hooks that tell when a tool has ended. It reads the host's files and asks the host for its
+version; options of the host's command line are not known to it.
 
 Exit status: 0 each installed hook is in force, 1 one is not.`,
 		Example: `  pwos hook status`,
@@ -37,13 +41,14 @@ type hookState struct {
 	host, file         string // file has the hook, or would
 	installed, trusted bool
 	off                string // what switches the hook off, or keeps the host from trusting it; "": nothing known
+	untold             string // the same of the hooks that end steps
 }
 
 func (s *hookState) inForce() bool { return s.installed && s.trusted && s.off == "" }
 
 func (a *app) hookStatus(ctx context.Context) error {
 	t := new(view.Table)
-	t.Header("host", "installed", "trusted", "in force", "why not")
+	t.Header("host", "installed", "trusted", "in force", "steps", "why not")
 	lacking := false
 	for _, name := range hookNames() {
 		s, err := hostNamed(name).hook.state(ctx, name)
@@ -51,10 +56,11 @@ func (a *app) hookStatus(ctx context.Context) error {
 			return err
 		}
 		lacking = lacking || s.installed && !s.inForce()
-		t.Row(s.host, yesNo(s.installed), yesNo(s.trusted), yesNo(s.inForce()), view.Escaped(s.off))
+		told := s.inForce() && s.untold == ""
+		t.Row(s.host, yesNo(s.installed), yesNo(s.trusted), yesNo(s.inForce()), yesNo(told), view.Escaped(cmp.Or(s.off, s.untold)))
 		if a.WantsJSON() {
 			if err := a.PrintLine(view.Object(nil).Text("host", s.host).Text("file", s.file).Boolean("installed", s.installed).
-				Boolean("trusted", s.trusted).Boolean("in_force", s.inForce()).Text("off", s.off).Close()); err != nil {
+				Boolean("trusted", s.trusted).Boolean("in_force", s.inForce()).Boolean("steps", told).Text("off", cmp.Or(s.off, s.untold)).Close()); err != nil {
 				return err
 			}
 		}
@@ -92,7 +98,7 @@ func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 		if err != nil {
 			return nil, err
 		}
-		at, err := findHook(text, name)
+		at, err := findHook(text, name, hook.PreToolUse)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -100,7 +106,13 @@ func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 			continue
 		}
 		s.installed = true
-		if s.trusted, s.off, err = h.judge(path, at); err != nil || s.inForce() {
+		if s.trusted, s.off, err = h.judge(path, at); err != nil {
+			return nil, err
+		}
+		if s.untold, err = h.untold(path, text, name); err != nil {
+			return nil, err
+		}
+		if s.inForce() {
 			break
 		}
 	}
@@ -110,6 +122,23 @@ func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 		}
 	}
 	return s, nil
+}
+
+// untold returns why a host's settings do not end steps; "" if they do.
+func (h *hookHost) untold(path string, text []byte, name string) (string, error) {
+	for _, event := range h.told {
+		at, err := findHook(text, name, event)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("%s: %w", path, err)
+		case at == nil:
+			return fmt.Sprintf("there is none for %s: run %s again", event, quote.Command("pwos", "hook", "install", name)), nil
+		}
+		if _, off, err := h.judge(path, at); err != nil || off != "" {
+			return event + ": " + off, err
+		}
+	}
+	return "", nil
 }
 
 // settings returns the text of a file; "" if there is none.
@@ -123,27 +152,28 @@ func settings(path string) ([]byte, error) {
 
 // foundHook is the hook of pwos in a host's settings.
 type foundHook struct {
+	event        string
 	group, index int
 	matcher      string
 	hook         map[string]schema.Value
 }
 
-// findHook returns the hook of pwos for a host, nil if there is none.
-func findHook(text []byte, host string) (*foundHook, error) {
-	raw, err := hostfile.Member(text, "hooks", preToolUse)
+// findHook returns the hook of pwos for an event of a host, nil if there is none.
+func findHook(text []byte, host, event string) (*foundHook, error) {
+	raw, err := hostfile.Member(text, "hooks", event)
 	if err != nil || raw == nil {
 		return nil, err
 	}
 	groups, err := hostfile.Elements(raw)
 	if err != nil {
-		return nil, fmt.Errorf("hooks.%s in it: %w", preToolUse, err)
+		return nil, fmt.Errorf("hooks.%s in it: %w", event, err)
 	}
 	for i, group := range groups {
 		members, _ := view.Members(group)
 		hooks, _ := view.Elements(members["hooks"])
 		for j, one := range hooks {
 			if ourHook(one, host) {
-				found := &foundHook{group: i, index: j}
+				found := &foundHook{event: event, group: i, index: j}
 				found.hook, _ = view.Members(one)
 				found.matcher, _ = view.Text(members["matcher"])
 				return found, nil

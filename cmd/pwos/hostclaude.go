@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/view"
 )
@@ -13,8 +14,12 @@ import (
 func claude() *agentHost {
 	return &agentHost{
 		name: "claude",
-		hook: &hookHost{file: claudeSettings, oldest: "2.1.330", entry: claudeHook, judge: judgeClaude},
-		mcp:  &mcpHost{file: hostFile(".mcp.json", "CLAUDE_CONFIG_DIR", "", ".claude.json"), table: "mcpServers"},
+		hook: &hookHost{
+			file: claudeSettings, oldest: "2.1.330", entry: claudeHook, judge: judgeClaude,
+			// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.
+			told: []string{hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},
+		},
+		mcp: &mcpHost{file: hostFile(".mcp.json", "CLAUDE_CONFIG_DIR", "", ".claude.json"), table: "mcpServers"},
 		preset: &preset{
 			upstream: "anthropic",
 			settings: map[string]string{".claude/settings.json": "{}\n"},
@@ -33,11 +38,14 @@ func claudeSettings(project bool) (string, error) {
 	return hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json")(project)
 }
 
-// claudeHook makes Claude Code run the command without a shell, and block the tool if the command cannot start,
+// claudeHook makes Claude Code run the command without a shell and, if it asks, block the tool if the command cannot start,
 // fails or times out. Without onFailure, Claude Code would continue.
-func claudeHook(command []string, env [][2]string) []byte {
-	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
-		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
+func claudeHook(event string, command []string, env [][2]string) []byte {
+	entry := view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), told(event, command)...)))
+	if event == hook.PreToolUse {
+		entry = entry.Text("onFailure", "block")
+	}
+	return everyTool(entry.Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
 // managedClaude is the file of an administrator's settings, which take precedence over all others.
@@ -83,9 +91,13 @@ func judgeClaude(path string, _ *foundHook) (trusted bool, off string, err error
 
 // claudeCommand adds the preset's options to the command line of Claude Code.
 func claudeCommand(argv []string, d *doors) []string {
+	hooks := view.Object(nil)
+	for _, event := range claude().hook.events() {
+		hooks = hooks.Raw(event, hostfile.Array([][]byte{claudeHook(event, d.hook, d.server.env)}))
+	}
 	settings := view.Object(nil).
 		Boolean("disableAllHooks", false).
-		Raw("hooks", view.Object(nil).Raw(preToolUse, hostfile.Array([][]byte{claudeHook(d.hook, d.server.env)})).Close()).
+		Raw("hooks", hooks.Close()).
 		Raw("sandbox", view.Object(nil).Boolean("enabled", false).Close()).
 		Raw("permissions", view.Object(nil).Raw("allow", view.Texts([]string{"mcp__pwos"})).Close()). // the kernel checks the tools of pwos itself
 		Close()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/promptware-os/pwos/door/hook"
 )
 
 // agentHosts are the agent hosts that pwos knows: each is a file, and its word here.
@@ -46,9 +48,14 @@ func hostNames(has func(*agentHost) bool) (names []string) {
 type hookHost struct {
 	file   func(project bool) (string, error)
 	oldest string // the oldest version that is known to enforce a hook's denial
-	entry  func(command []string, env [][2]string) []byte
-	judge  func(path string, at *foundHook) (trusted bool, off string, err error) // of an installed hook
+	// entry returns the element of the settings for an event.
+	entry func(event string, command []string, env [][2]string) []byte
+	told  []string                                                               // events that end steps (PROTOCOL 12), and deny nothing
+	judge func(path string, at *foundHook) (trusted bool, off string, err error) // of an installed hook
 }
+
+// events returns the events that a host's hooks are for.
+func (h *hookHost) events() []string { return append([]string{hook.PreToolUse}, h.told...) }
 
 // mcpHost describes the MCP servers in an agent host's configuration.
 type mcpHost struct {

@@ -1,4 +1,4 @@
-// Package hook parses the input of the hook that an agent host runs before it uses a tool.
+// Package hook parses the input of the hooks that an agent host runs when it uses its tools.
 package hook
 
 import (
@@ -24,9 +24,32 @@ const (
 	longInput = 10 << 10
 )
 
-// Read parses the hook input of a host. Claude Code and Codex use the same form: an object with session_id, tool_name
-// and tool_input.
-func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
+// The events of hosts. Claude Code and Codex use the same names and the same form: an object with hook_event_name and session_id, and of
+// a tool with tool_name, tool_input and tool_use_id.
+const (
+	PreToolUse         = "PreToolUse"
+	PostToolUse        = "PostToolUse"
+	PostToolUseFailure = "PostToolUseFailure" // only of Claude Code
+	PostToolBatch      = "PostToolBatch"      // only of Claude Code: all tools that one answer of the model used have ended
+	UserPromptSubmit   = "UserPromptSubmit"
+	SessionEnd         = "SessionEnd"
+	PreModelRequest    = "PreModelRequest" // only of Codex
+	Interrupt          = "Interrupt"       // only of Codex
+)
+
+// every stands for all uses of tools in Step.End.
+const every = "*"
+
+// Question is the input of a hook, as the calls that it stands for. All are nil for an event that the kernel need not know.
+type Question struct {
+	Use   *schema.ToolUseInput // before a tool is used; Begin then follows if it may be used
+	Begin *schema.StepBeginInput
+	End   *schema.StepEndInput // after it, or when no tool can be in use any more
+}
+
+// Read parses the hook input of a host. A question without a name of its event is one about a tool. With an error, the question is nil
+// unless its event is one that denies nothing.
+func Read(host string, r io.Reader) (*Question, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
 	case err != nil:
@@ -40,6 +63,30 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	if err != nil {
 		return nil, err
 	}
+	event := PreToolUse
+	if question["hook_event_name"] != nil {
+		if event, err = str(question, "hook_event_name"); err != nil {
+			return nil, err
+		}
+	}
+	switch event {
+	case PreToolUse:
+		return before(host, question)
+	case PostToolUse, PostToolUseFailure:
+		return after(host, event, question)
+	case PostToolBatch, UserPromptSubmit, SessionEnd, PreModelRequest, Interrupt:
+		// The host tells nothing more of a tool that was interrupted or not permitted, and Codex nothing of a patch.
+		session, err := thread(question)
+		if err != nil {
+			return new(Question), err
+		}
+		return &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}}, nil
+	}
+	return new(Question), nil
+}
+
+// before returns the calls of a tool that is about to be used.
+func before(host string, question map[string]schema.Value) (*Question, error) {
 	session, err := str(question, "session_id")
 	if err != nil {
 		return nil, err
@@ -60,7 +107,62 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
-	return in, nil
+	begin := &schema.StepBeginInput{Host: host, Tool: in.Tool, Use: use(question)}
+	if begin.Session, err = thread(question); err != nil {
+		return nil, err
+	}
+	begin.InputDigest = new(integrity(input))
+	return &Question{Use: in, Begin: begin}, nil
+}
+
+// after returns the call of a tool that was used.
+func after(host, event string, question map[string]schema.Value) (*Question, error) {
+	session, err := thread(question)
+	if err != nil {
+		return new(Question), err
+	}
+	tool, err := str(question, "tool_name")
+	if err != nil {
+		return new(Question), err
+	}
+	end := &schema.StepEndInput{Host: host, Session: session, Tool: schema.HostTool(tool), Use: use(question)}
+	if event == PostToolUseFailure || tellsFailures(host) {
+		end.Failed = new(event == PostToolUseFailure)
+	}
+	return &Question{End: end}, nil
+}
+
+// tellsFailures reports whether a host has an event of its own for a tool that failed. Codex has one for both, which does not say.
+func tellsFailures(host string) bool { return host == "claude" }
+
+// thread returns what uses its tools one answer of the model after the other: a session, or a subagent of it.
+func thread(question map[string]schema.Value) (string, error) {
+	session, err := str(question, "session_id")
+	if err != nil {
+		return "", err
+	}
+	if agent, err := str(question, "agent_id"); err == nil {
+		session += "/" + agent
+	}
+	return bounded(session), nil
+}
+
+// use returns what the host calls this use of a tool, nil if it has no name for it.
+func use(question map[string]schema.Value) *string {
+	id, err := str(question, "tool_use_id")
+	if err != nil {
+		return nil
+	}
+	return new(bounded(id))
+}
+
+// bounded returns a name that is at most as long as the kernel accepts: of a longer one its digest.
+func bounded(name string) string {
+	const longest = 256
+	if len(name) <= longest {
+		return name
+	}
+	return integrity([]byte(name))
 }
 
 func members(raw schema.Value) (map[string]schema.Value, error) {
@@ -127,6 +229,11 @@ func shortText(value schema.Value) schema.Value {
 // digest returns an object with the length in bytes and the SHA-256 of a value.
 func digest(value schema.Value) schema.Value {
 	return fmt.Appendf(nil, `{"bytes":%d,"sha256":"%s"}`, len(value), sum(value))
+}
+
+func integrity(b []byte) string {
+	s := sha256.Sum256(b)
+	return schema.Integrity(s[:])
 }
 
 func sum(b []byte) string {

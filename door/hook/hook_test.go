@@ -8,16 +8,18 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // TestRead checks the input that Read returns, and the names of MCP tools.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	in, err := hook.Read("claude", strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
+	q, err := hook.Read("claude", strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	in := q.Use
 	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` || in.Cut != nil || in.Cwd != "/" {
 		t.Errorf("read %+v", in)
 	}
@@ -31,9 +33,13 @@ func TestReadRefuses(t *testing.T) {
 		`{"session_id":"s"}`: "tool_name is missing", `{"session_id":1,"tool_name":"a","tool_input":1}`: "session_id is not a string",
 		`{"session_id":"s","tool_name":"","tool_input":1}`: "tool_name is not a string", `{"session_id":"s","tool_name":"a"}`: "tool_input is missing",
 		`{"session_id":"s","session_id":"t","tool_name":"a","tool_input":1}`: "not one strict JSON value",
+		`{"hook_event_name":1}`: "hook_event_name is not a string", `{"hook_event_name":""}`: "hook_event_name is not a string",
+		`{"hook_event_name":"PostToolUse","session_id":"s"}`: "tool_name is missing", `{"hook_event_name":"PostToolUse","tool_name":"a"}`: "session_id is missing",
+		`{"hook_event_name":"PostToolUseFailure","session_id":"s","tool_name":[]}`: "tool_name is not a string", `{"hook_event_name":"PostToolBatch"}`: "session_id is missing",
 	} {
-		if in, err := hook.Read("claude", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %+v %v, want %q", text, in, err, want)
+		tells := strings.Contains(text, `"Post`)
+		if q, err := hook.Read("claude", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) || (q != nil) != tells {
+			t.Errorf("%q: %+v %v, want %q", text, q, err, want)
 		}
 	}
 }
@@ -44,11 +50,11 @@ func TestReadBounds(t *testing.T) {
 	const most, text, input = 32 << 20, 2 << 10, 10 << 10
 	read := func(tool string, length int) ([]string, error) {
 		question := `{"session_id":"s","tool_name":"Write","tool_input":` + tool + `}`
-		in, err := hook.Read("claude", strings.NewReader(question+strings.Repeat(" ", max(0, length-len(question)))))
+		q, err := hook.Read("claude", strings.NewReader(question+strings.Repeat(" ", max(0, length-len(question)))))
 		if err != nil {
 			return nil, err
 		}
-		return in.Cut, nil
+		return q.Use.Cut, nil
 	}
 	if _, err := read("{}", most); err != nil {
 		t.Errorf("a question of %d bytes: %v", most, err)
@@ -96,10 +102,13 @@ func TestShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := hook.Read("claude", strings.NewReader(string(question)))
-		switch {
-		case err != nil:
+		q, err := hook.Read("claude", strings.NewReader(string(question)))
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		in := q.Use
+		switch {
 		case len(in.Input) > 12<<10 || !schema.Valid(in.Input):
 			t.Errorf("%s: %d bytes are recorded", name, len(in.Input))
 		case !strings.Contains(strings.ToLower(string(in.Input)), "sha"):
@@ -111,6 +120,54 @@ func TestShort(t *testing.T) {
 		cut := map[string]string{"a member": "content", "a list in a member": "edits"}[name]
 		if got := strings.Join(in.Cut, " "); got != cmp.Or(cut, "*") {
 			t.Errorf("%s: Cut has %s", name, got)
+		}
+	}
+}
+
+// TestEvents checks the calls that each event of a host stands for.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	const (
+		tool = `,"session_id":"s","tool_name":"Bash","tool_input":{"a": 1},"tool_use_id":"u"}`
+		ends = ` ends {"host":"claude","session":"s","tool":"*"}`
+	)
+	long := strings.Repeat("x", 257)
+	hashed := "sha256-FeuVpGLuIL2RpBWuLUrtNBKIGG3aorN5CPfVkvDD+F8="
+	for _, tc := range []struct{ host, text, want string }{
+		{"claude", `{"hook_event_name":"PreToolUse"` + tool, ` asks Bash begins {"host":"claude","session":"s","tool":"Bash","use":"u","input_digest":"sha256-+dhgKMbg1k4iUYb5astpM4ssWXZN95FiEH9cS7NNExA="}`},
+		{"codex", `{"hook_event_name":"PreToolUse","agent_id":"a","session_id":"s","tool_name":"mcp__fs__read","tool_input":1}`, ` asks mcp/fs/read begins {"host":"codex","session":"s/a","tool":"mcp/fs/read","input_digest":"sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s="}`},
+		{"claude", `{"hook_event_name":"PostToolUse"` + tool, ` ends {"host":"claude","session":"s","tool":"Bash","use":"u","failed":false}`},
+		{"claude", `{"hook_event_name":"PostToolUseFailure"` + tool, ` ends {"host":"claude","session":"s","tool":"Bash","use":"u","failed":true}`},
+		{"codex", `{"hook_event_name":"PostToolUse"` + tool, ` ends {"host":"codex","session":"s","tool":"Bash","use":"u"}`},
+		{"claude", `{"hook_event_name":"PostToolUse","session_id":"s","agent_id":"a","tool_name":"mcp__fs__read","tool_use_id":7}`, ` ends {"host":"claude","session":"s/a","tool":"mcp/fs/read","failed":false}`},
+		{"claude", `{"hook_event_name":"PostToolUse","session_id":"s","agent_id":[],"tool_name":"Bash","tool_use_id":"` + long + `"}`, ` ends {"host":"claude","session":"s","tool":"Bash","use":"` + hashed + `","failed":false}`},
+		{"claude", `{"hook_event_name":"PostToolUse","session_id":"` + long + `","tool_name":"Bash"}`, ` ends {"host":"claude","session":"` + hashed + `","tool":"Bash","failed":false}`},
+		{"claude", `{"hook_event_name":"PostToolBatch"` + tool, ends},
+		{"claude", `{"hook_event_name":"UserPromptSubmit"` + tool, ends},
+		{"claude", `{"hook_event_name":"SessionEnd"` + tool, ends},
+		{"claude", `{"hook_event_name":"PreModelRequest"` + tool, ends},
+		{"claude", `{"hook_event_name":"Interrupt"` + tool, ends},
+		{"claude", `{"hook_event_name":"pretooluse"` + tool, ""},
+		{"claude", `{"hook_event_name":"Stop"}`, ""},
+	} {
+		q, err := hook.Read(tc.host, strings.NewReader(tc.text))
+		if err != nil {
+			t.Errorf("%s: %v", tc.text, err)
+			continue
+		}
+		got := ""
+		if q.Use != nil {
+			begin, err := schema.StepBegin.Encode(q.Begin)
+			testkit.Must(t, err)
+			got = " asks " + q.Use.Tool + " begins " + string(begin)
+		}
+		if q.End != nil {
+			end, err := schema.StepEnd.Encode(q.End)
+			testkit.Must(t, err)
+			got += " ends " + string(end)
+		}
+		if got != tc.want {
+			t.Errorf("%.200s: %s, want %s", tc.text, got, tc.want)
 		}
 	}
 }
