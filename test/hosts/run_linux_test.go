@@ -301,9 +301,7 @@ func TestRunSession(t *testing.T) {
 			if h.name == "codex" {
 				args, prompt = " -m x", "›"
 			}
-			home := p.Path("s/homes/" + h.name)
-			seen, err := json.Marshal(object{"hasCompletedOnboarding": true, "projects": object{p.Path("project"): object{"hasTrustDialogAccepted": true}}})
-			testkit.Must(t, errors.Join(err, os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, ".claude.json"), seen, 0o600)))
+			p.welcome(h.name)
 			cmd := p.command(t.Context(), "bash", "--noprofile", "--norc", "-i")
 			cmd.Env = append(cmd.Env, "PS1=ready> ")
 			s := screen.Sit(t, cmd, patience/3)

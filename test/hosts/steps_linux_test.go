@@ -1,0 +1,180 @@
+package hosts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// project is a repository whose tests pass once its version is 2, a line is in todo, and a second commit is made.
+const project = `git init -q && mkdir src notes
+echo 'add() { echo $(($1 + $2)); }' >src/add.sh
+echo 'mul() { echo $(($1 * $2)); }' >src/mul.sh
+echo 'app() { echo $(($(add 2 3) + $(mul 2 3))); }' >app.sh
+echo 1 >version
+seq 9 >todo
+cat >test.sh <<'EOF'
+set -e
+. ./src/add.sh; . ./src/mul.sh; . ./app.sh
+test "$(add 2 3)" = 5; test "$(mul 2 3)" = 6; test "$(app)" = 11
+test "$(cat version)" = 2; test "$(git rev-list --count HEAD)" = 2; grep -q later todo
+EOF
+git add -A && git -c user.name=n -c user.email=e commit -qm one`
+
+// The numbers of the steps that destroy something.
+const (
+	reset  = 11
+	remove = 15
+	wreck  = 19
+)
+
+// forbid is the number of a step that Claude Code does not permit, of which it tells no end.
+const forbid = 13
+
+// session returns what a host does in 30 steps, three of which destroy something.
+func session(t *testing.T, p *place, host string) *model {
+	t.Helper()
+	steps := make([]step, 30)
+	for i := range steps {
+		steps[i] = shell(host, fmt.Sprintf("echo %d >notes/%d", i+1, i+1))
+	}
+	at := func(number int, command string) { steps[number-1] = shell(host, command) }
+	at(2, "echo 2 >version && git -c user.name=n -c user.email=e commit -qam two")
+	at(3, "echo later >>todo")
+	at(reset, "git reset -q --hard HEAD~1")
+	at(remove, "rm -rf src")
+	at(forbid, "touch forbidden") // by the host's own rules, where it has any
+	at(22, "mkdir -p src && echo new >src/new.sh")
+	at(24, "sed -i 1s/1/first/ todo")
+	at(26, "exit 3")
+	if host == "claude" {
+		file := p.Path("project/app.sh")
+		steps[wreck-2] = step{tool: "Read", input: object{"file_path": file}}
+		steps[wreck-1] = step{tool: "Write", input: object{"file_path": file, "content": "app() { broken\n"}}
+	} else {
+		at(wreck, "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: app.sh\n@@\n-app() { echo $(($(add 2 3) + $(mul 2 3))); }\n+app() { broken\n*** End Patch\nEOF")
+	}
+	return newModel(t, steps...)
+}
+
+// TestUndoSteps: of a session of a host in pwos run, the steps that destroyed something are undone alone, in the order that hurts. The
+// project's tests pass again, and what the other steps did is still there.
+func TestUndoSteps(t *testing.T) {
+	t.Parallel()
+	for _, h := range []struct {
+		name    string
+		command func(m *model) string
+	}{
+		{"claude", func(m *model) string {
+			return " --env ANTHROPIC_API_KEY --env ANTHROPIC_BASE_URL=" + m.url + " -- claude -p go --allowedTools Bash Read Write --disallowedTools 'Bash(touch:*)'"
+		}},
+		{"codex", func(m *model) string {
+			return " --env OPENAI_API_KEY -- codex exec -m x --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -c model_provider=s" +
+				` -c 'model_providers.s={name="s",base_url="` + m.url + `/v1",wire_api="responses"}' go`
+		}},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.configure("")
+			p.run("sh", "-c", project)
+			m := session(t, p, h.name)
+			address, err := url.Parse(m.url)
+			testkit.Must(t, err)
+			out := p.run("sh", "-c", "pwos run --localhost "+address.Port()+" --allow 'Tool:"+h.name+"/*'"+h.command(m)+" </dev/null")
+			if len(m.results) != len(m.steps) {
+				t.Fatalf("the model got %d results: %q\n%s", len(m.results), m.results, out)
+			}
+			if out, err := p.try("sh", "-c", "sh test.sh 2>&1"); err == nil {
+				t.Fatalf("the tests of the destroyed project pass: %s", out)
+			}
+			p.alone(h.name, len(m.steps))
+			for _, one := range []struct {
+				step int
+				then string // what is true afterwards
+			}{
+				{remove, `test -e src/add.sh -a -e src/new.sh -a "$(cat version)" = 1`},
+				{reset, `test "$(cat version)" = 2 -a "$(head -1 todo)" = first -a "$(tail -1 todo)" = later`},
+				{wreck, `sh test.sh`},
+			} {
+				out := p.run("pwos", "undo", fmt.Sprintf("%s:%d", h.name, one.step))
+				p.run("sh", "-c", one.then+" || { git status; cat todo; echo '"+strings.ReplaceAll(out, "'", "")+"'; exit 1; }")
+				if out := p.run("sh", "-c", "git fsck --strict 2>&1"); strings.Contains(out, "error") || strings.Contains(out, "missing") {
+					t.Errorf("git fsck after the undo of %d: %s", one.step, out)
+				}
+			}
+			for i, s := range m.steps {
+				command, _ := s.input.(object)["command"].(string)
+				if h.name == "codex" {
+					command = s.input.(object)["cmd"].(string)
+				}
+				if name := fmt.Sprintf("project/notes/%d", i+1); strings.HasPrefix(command, "echo ") && strings.Contains(command, "notes/") {
+					if _, err := os.Stat(p.Path(name)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestInterruptedStep: a tool that a person interrupts, of which Claude Code tells nothing, is a step until the next prompt at most, and
+// the next tool is one of its own.
+func TestInterruptedStep(t *testing.T) {
+	t.Parallel()
+	h := allHosted()[0]
+	p := newPlace(t)
+	m := newModel(t, shell(h.name, "touch begun; sleep 100"), shell(h.name, "touch made"))
+	p.hold(h, m)
+	p.run("sh", "-c", project)
+	p.welcome(h.name)
+	s := p.sit(h, "Tool:"+h.name+"/*,Upstream:"+h.upstream)
+	exists := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(p.Path("project/" + name)); return err == nil }
+	}
+	s.Expect("❯")
+	s.Insist("zz", "zz")
+	s.Insist("\r", "sleep")
+	testkit.Eventually(t, "the first tool runs", exists("begun"))
+	s.Insist("\x1b", "nterrupted")
+	s.Insist("zz", "zz")
+	s.Insist("\r", "done")
+	if !exists("made")() {
+		t.Error("the second tool did not run")
+	}
+	p.alone(h.name, 2)
+}
+
+// welcome tells a host's home that the user has seen what it shows first, and trusts the project.
+func (p *place) welcome(host string) {
+	p.t.Helper()
+	home := p.Path("s/homes/" + host)
+	seen, err := json.Marshal(object{"hasCompletedOnboarding": true, "projects": object{p.Path("project"): object{"hasTrustDialogAccepted": true}}})
+	testkit.Must(p.t, errors.Join(err, os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, ".claude.json"), seen, 0o600)))
+}
+
+// alone fails the test unless the steps of an agent are so many uses of tools, each of which it made alone.
+func (p *place) alone(agent string, want int) {
+	p.t.Helper()
+	for n := 1; n <= want; n++ {
+		text := p.run("pwos", "call", "Step.Get", "agent="+agent, fmt.Sprintf("step=%d", n))
+		out, err := schema.StepGet.Decode([]byte(text))
+		testkit.Must(p.t, err)
+		for _, s := range out.Records {
+			if s.Kind != schema.StepCall || s.Shared {
+				p.t.Errorf("step %d is no use of a tool alone: %s", n, text)
+			}
+		}
+	}
+	if text, err := p.try("pwos", "call", "Step.Get", "agent="+agent, fmt.Sprintf("step=%d", want+1)); err == nil {
+		p.t.Errorf("there is another step: %s", text)
+	}
+}
