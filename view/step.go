@@ -2,7 +2,7 @@ package view
 
 import (
 	"fmt"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,11 +144,11 @@ func (s *Step) what(several bool) string {
 	}
 	var paths []string
 	for i := range files {
-		path := files[i].Path
+		file := files[i].Path
 		if several {
-			path = filepath.Base(s.Tree) + "/" + path
+			file = path.Base(s.Tree) + "/" + file
 		}
-		paths = append(paths, Escaped(path))
+		paths = append(paths, Escaped(file))
 	}
 	if paths == nil && several {
 		paths = []string{Escaped(s.Tree)}
@@ -254,12 +254,20 @@ func (s *Step) about(t *Table, style Paint) {
 	}
 }
 
-// apart returns files without those of repositories, and the number of these.
+// apart returns files without those of repositories, and the number of these; and without a directory with which the same happened as with
+// something in it, which tells that too.
 func apart(items []schema.StepFile) (files []schema.StepFile, git int64) {
+	holds := make(map[schema.StepFile]bool)
 	for _, item := range items {
-		if strings.Contains("/"+item.Path+"/", "/.git/") {
+		for at := path.Dir(item.Path); at != "." && at != "/"; at = path.Dir(at) {
+			holds[schema.StepFile{Path: at, What: item.What}] = true
+		}
+	}
+	for _, item := range items {
+		switch {
+		case strings.Contains("/"+item.Path+"/", "/.git/"):
 			git++
-		} else {
+		case !holds[item]:
 			files = append(files, item)
 		}
 	}
@@ -269,6 +277,7 @@ func apart(items []schema.StepFile) (files []schema.StepFile, git int64) {
 // fileRows adds a row for each file, at most that many, and one for what is in a .git. words are other words for what happened to one.
 func fileRows(t *Table, of *schema.StepFiles, most int, words map[string]string) {
 	files, git := apart(of.Items)
+	more := of.Count() + of.Missed - int64(len(of.Items)) + int64(max(0, len(files)-most))
 	files = files[:min(len(files), most)]
 	for i := range files {
 		what, other := words[files[i].What]
@@ -280,7 +289,7 @@ func fileRows(t *Table, of *schema.StepFiles, most int, words map[string]string)
 	if git > 0 {
 		t.Row("  .git", strconv.FormatInt(git, 10)+" of its files")
 	}
-	if more := of.Count() + of.Missed - git - int64(len(files)); more > 0 {
+	if more > 0 {
 		t.Row("", moreText(more))
 	}
 }

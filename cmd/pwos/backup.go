@@ -34,7 +34,7 @@ It contains the journal with its checkpoints and redactions, the anchor with its
 older entries were archived, and the public host key; a manifest with the SHA-256 of each
 file is signed with the host key. It does not contain: the private host key, snapshots and
 the index (rebuilt at the next start), the configuration with authorized_keys and the
-policy, directories of agents, blobs, and archived entries.
+policy, directories of agents, what steps changed in files, blobs, and archived entries.
 
 The file has everything that agents were told, with secrets sealed, so its mode is 0600. An
 existing file is overwritten only with --force.

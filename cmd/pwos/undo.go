@@ -70,10 +70,10 @@ the content from before is not kept any more, or the entry's result was changed 
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&dryRun, "dry-run", false, "only show what would be done")
-	flags.Var(sinceValue{&u.since}, "since", "of an agent: this step and those after it, or those that ended after this time")
-	flags.Var((*cli.SpanFlag)(&u.last), "last", "of an agent: the steps that ended in this time, such as 10m")
-	flags.StringVar(&u.tree, "tree", "", "of an agent: in the directory that holds this path (default: the current directory)")
-	flags.BoolVar(&u.partial, "partial", false, "of an agent: take back what can be, and leave what conflicts")
+	flags.Var(sinceValue{&u.since}, "since", "this step and later ones, or those that ended after a time")
+	flags.Var((*cli.SpanFlag)(&u.last), "last", "only steps that ended in this time, such as 10m")
+	flags.StringVar(&u.tree, "tree", "", "in the directory that holds this path (default .)")
+	flags.BoolVar(&u.partial, "partial", false, "leave what conflicts, and take back the rest")
 	flags.StringVar(&files, "files", "", "")
 	flags.Lookup("files").Hidden = true // an older spelling of undo NAME
 	return cmd

@@ -157,11 +157,13 @@ const (
 	longestPath = 128
 )
 
-// first returns the files that a list shows of a step: those in a .git only if there are no others.
+// first returns the files that a list shows of a step: those in a .git only if there are no others, and no directory with which the same
+// happened as with what follows in it.
 func first(items []schema.StepFile) (kept []schema.StepFile) {
 	for _, inGit := range []bool{false, true} {
-		for _, f := range items {
-			if len(kept) < mostFiles && len(f.Path) <= longestPath && strings.Contains("/"+f.Path+"/", "/.git/") == inGit {
+		for i, f := range items {
+			parent := i+1 < len(items) && items[i+1].What == f.What && strings.HasPrefix(items[i+1].Path, f.Path+"/")
+			if !parent && len(kept) < mostFiles && len(f.Path) <= longestPath && strings.Contains("/"+f.Path+"/", "/.git/") == inGit {
 				kept = append(kept, schema.StepFile{Path: strings.Clone(f.Path), What: f.What})
 			}
 		}
