@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/promptware-os/pwos/access/keyed"
@@ -49,8 +51,8 @@ func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Mem
 	})
 }
 
-// newNetworks creates the networks of agents.
-func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
+// newNetworks creates the networks of agents. connected is told where they connect to, or are refused to.
+func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, connected func(pid int64, where string, refused bool), log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
 		Vault:   vault.Vault{Key: s.Seal, Kernel: k},
@@ -60,10 +62,18 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Prices: prices(cfg.Prices),
 			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
 			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
+				ran := false
 				answer, err := k.Do(ctx, kernel.Own{
 					Caller: kernel.Caller{PID: pid, Kernel: true, Via: "channel"}, Request: request,
-					Run: func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) },
+					Run: func(ctx context.Context, _ *kernel.Job) ([]byte, error) {
+						ran = true
+						connected(pid, placeOf(request.Input), false)
+						return run(ctx)
+					},
 				})
+				if !ran { // Do has waited for Run
+					connected(pid, placeOf(request.Input), true)
+				}
 				return answer.Data, err
 			},
 		},
@@ -88,6 +98,19 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 		o.Upstreams = append(o.Upstreams, u)
 	}
 	return network.New(o)
+}
+
+// placeOf returns where an agent connects to; "": nowhere.
+func placeOf(input any) string {
+	switch in := input.(type) {
+	case *schema.NetConnectInput:
+		if in.Port > 0 { // else it only looks up a name
+			return net.JoinHostPort(in.Host, strconv.FormatInt(in.Port, 10))
+		}
+	case *schema.NetRequestInput:
+		return in.Upstream + ": " + in.Method + " " + in.Path
+	}
+	return ""
 }
 
 // bundleName is the file of the certificate authorities that agents trust in addition to the

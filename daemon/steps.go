@@ -81,6 +81,13 @@ func (s started) Started(pid int64) (out schema.StepItems) {
 	return out
 }
 
+// connected notes where an agent connects to, for the step that it is in.
+func (d *Daemon) connected(pid int64, where string, refused bool) {
+	if where != "" {
+		d.trees.Connected(pid, where, refused)
+	}
+}
+
 // cover keeps the steps of the directories that a program may write.
 func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if d.trees == nil || p.Cwd == nil || c.ReadOnly {

@@ -24,6 +24,7 @@ type call struct {
 	cuts     map[*tree][]*steps.Step // while it was open
 	with     []string                // what it shares them with
 	programs schema.StepItems
+	hosts    schema.StepItems // that it connected to
 }
 
 func (c *call) shares(other string) {
@@ -36,7 +37,7 @@ func (c *call) shares(other string) {
 func (c *call) state(in *tree) *schema.StepState {
 	return &schema.StepState{
 		Agent: c.program.agent, Step: c.number, PID: c.program.pid, Tree: in.root, Kind: schema.StepCall, Tool: c.tool, InputDigest: c.digest,
-		Cause: c.cause, Began: c.began.UnixMilli(), Programs: c.programs,
+		Cause: c.cause, Began: c.began.UnixMilli(), Programs: c.programs, Connections: c.hosts,
 	}
 }
 
@@ -173,7 +174,9 @@ func (t *Trees) keys(p *program, in *schema.StepEndInput) (list []string) {
 
 // over ends a call in all its trees. It returns how many paths it changed.
 func (t *Trees) over(c *call, result string) (files int64) {
-	c.programs = t.agents.Started(c.program.pid)
+	about := &schema.StepState{PID: c.program.pid}
+	t.taken(about)
+	c.programs, c.hosts = about.Programs, about.Connections
 	for _, one := range c.program.trees {
 		if one.take(context.Background()) != nil {
 			continue

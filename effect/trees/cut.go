@@ -82,14 +82,14 @@ func (one *tree) cut(now time.Time) {
 			}
 		}
 		if a.call == nil {
-			a.about.Programs = one.agents.Started(a.about.PID)
+			one.taken(a.about)
 			a.about.Step = one.next(a.about.Agent)
 		}
 	}
 	var err error
 	if len(authors) > 0 {
 		label, err = labelled(authors[0].about)
-		label.Always = authors[0].about.Programs.Count > 0
+		label.Always = authors[0].about.Programs.Count+authors[0].about.Connections.Count > 0
 	}
 	var made *steps.Step
 	if err == nil {

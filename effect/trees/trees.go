@@ -160,6 +160,7 @@ type program struct {
 	refused map[string]string         // directories that are not kept, and why
 	gone    atomic.Bool               // it has ended
 	late    atomic.Bool               // it began before its trees were read
+	hosts   schema.StepItems          // where it connected to since that was last taken
 }
 
 // patience is how long a program waits for the first reading of its directories before it starts.
@@ -292,6 +293,37 @@ func (t *Trees) all() []*tree {
 	}
 	slices.SortFunc(list, func(a, b *tree) int { return strings.Compare(a.root, b.root) })
 	return list
+}
+
+// Connected notes where a program has connected to, or wanted to.
+func (t *Trees) Connected(pid int64, where string, refused bool) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.programs[pid]
+	if p == nil {
+		return
+	}
+	p.hosts.Count++
+	if refused {
+		p.hosts.Refused++
+		where += " (refused)"
+	}
+	if len(p.hosts.Items) < schema.MaxStepItems && !slices.Contains(p.hosts.Items, where) {
+		p.hosts.Items = append(p.hosts.Items, where)
+	}
+}
+
+// taken adds to a step what its program has started, and connected to, since that was last asked.
+func (t *Trees) taken(s *schema.StepState) {
+	s.Programs = t.agents.Started(s.PID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.programs[s.PID]; p != nil {
+		s.Connections, p.hosts = p.hosts, schema.StepItems{}
+	}
 }
 
 // next returns the number of the next step of a name.

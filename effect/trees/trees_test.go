@@ -288,7 +288,7 @@ func TestManyOpen(t *testing.T) {
 	}
 }
 
-// TestPrograms: the programs of a call are recorded with it, also if it changed no file.
+// TestPrograms: the programs and connections of a call are recorded with it, also if it changed no file.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -298,6 +298,11 @@ func TestPrograms(t *testing.T) {
 	w.mu.Lock()
 	w.started = schema.StepItems{Count: 2, Refused: 1, Items: []string{"/bin/ls -l", "/usr/bin/git push"}}
 	w.mu.Unlock()
+	for range 3 {
+		w.Connected(1, "example.com:443", false)
+	}
+	w.Connected(1, "other.example:443", true)
+	w.Connected(2, "of.nobody:443", false)
 	w.finish(1, "u")
 	records := []schema.StepState{w.steps.View().Of("a")[0].StepState}
 	if records[0].Programs.Items != nil {
@@ -306,6 +311,9 @@ func TestPrograms(t *testing.T) {
 	testkit.Must(t, w.Whole(t.Context(), records))
 	if p := records[0].Programs; p.Count != 2 || p.Refused != 1 || len(p.Items) != 2 {
 		t.Errorf("programs: %+v", p)
+	}
+	if c := records[0].Connections; c.Count != 4 || c.Refused != 1 || len(c.Items) != 2 || c.Items[1] != "other.example:443 (refused)" {
+		t.Errorf("connections: %+v", c)
 	}
 }
 
