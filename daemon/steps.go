@@ -3,8 +3,10 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +107,8 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if c.User != nil {
 		home = c.User.Home
 	}
-	for _, why := range d.trees.Enter(c.PID, c.AgentID, dirs, real(home)) {
+	entered := trees.Program{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: slices.Collect(maps.Keys(c.Copies)), Home: real(home)}
+	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}
 }

@@ -32,6 +32,9 @@ type Label struct {
 	Undoes []uint64 // of an Undo: the steps that it has undone, by Seq
 	Note   []byte   // what else the caller wants to be kept with it
 	Always bool     // it is recorded even if nothing changed; the record does not have this
+
+	// Except names paths whose changes are nobody's, so that no step has them; nil: none. The record does not have this.
+	Except func(path string) bool
 }
 
 // Step is what happened between two cuts.

@@ -469,6 +469,21 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestExcept: a change that the label excepts is in no step.
+func TestExcept(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, steps.Options{})
+	tr.write("a", "1")
+	tr.write("b", "1")
+	label := steps.Label{Kind: steps.Call, Except: func(path string) bool { return path == "a" }}
+	if step := tr.cut(label); len(step.Changes) != 1 || step.Changes[0].Path != "b" {
+		t.Errorf("changes are %+v", step.Changes)
+	}
+	if step := tr.cut(steps.Label{Kind: steps.Call}); step != nil {
+		t.Errorf("later they are %+v", step.Changes)
+	}
+}
+
 // TestAlways: a step that its label says is always recorded is, with its note, although nothing changed.
 func TestAlways(t *testing.T) {
 	t.Parallel()

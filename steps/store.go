@@ -182,7 +182,7 @@ func (s *Store) next(ctx context.Context, label Label) (*Step, error) {
 		step.Began = step.Ended
 	}
 	for path, before := range s.pending {
-		if after := s.state(path); before != after {
+		if after := s.state(path); before != after && (label.Except == nil || !label.Except(path)) {
 			step.Changes = append(step.Changes, Change{path, before, after})
 		}
 	}

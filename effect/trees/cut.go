@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,7 @@ func (one *tree) cut(now time.Time) {
 		label, err = labelled(authors[0].about)
 		label.Always = authors[0].about.Programs.Count+authors[0].about.Connections.Count > 0
 	}
+	label.Except = one.copied
 	var made *steps.Step
 	if err == nil {
 		made, err = one.store.Cut(context.Background(), label)
@@ -114,6 +116,19 @@ func (one *tree) cut(now time.Time) {
 			one.finished(a.about, []*steps.Step{made})
 		}
 	}
+}
+
+// copied reports whether a program sees a private copy at a path, or above it.
+func (one *tree) copied(path string) bool {
+	at := filepath.Join(one.root, path)
+	for _, p := range one.live {
+		for _, copied := range p.copies {
+			if within(copied, at) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // finished notes a step to be recorded.

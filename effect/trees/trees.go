@@ -155,6 +155,7 @@ type program struct {
 	pid     int64
 	agent   string
 	trees   []*tree
+	copies  []string                  // paths at which it sees private copies: what changes there is not its doing
 	hooked  atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
 	calls   map[string]*call          // open ones, by how the host names them
 	refused map[string]string         // directories that are not kept, and why
@@ -166,17 +167,26 @@ type program struct {
 // patience is how long a program waits for the first reading of its directories before it starts.
 const patience = time.Second
 
+// Program is what Enter is told of a program.
+type Program struct {
+	PID    int64
+	Agent  string   // the name that its steps are counted under
+	Dirs   []string // that it may write
+	Copies []string // paths at which it sees private copies, which the kernel's client makes and removes
+	Home   string   // of its user; "": none
+}
+
 // Enter begins to keep the directories that a program may write, before it starts. It returns which are not kept, and why.
-func (t *Trees) Enter(pid int64, agent string, dirs []string, home string) (uncovered []string) {
+func (t *Trees) Enter(about Program) (uncovered []string) {
 	if t.Off {
 		return nil
 	}
-	p := &program{pid: pid, agent: agent, calls: make(map[string]*call), refused: make(map[string]string)}
+	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[string]*call), refused: make(map[string]string)}
 	over := make(chan time.Time)
 	close(over)
 	var late <-chan time.Time = time.After(patience)
-	for _, dir := range dirs {
-		root, why := chosen(dir, home)
+	for _, dir := range about.Dirs {
+		root, why := chosen(dir, about.Home)
 		if why != "" {
 			uncovered = append(uncovered, dir+": "+why)
 			p.refused[dir] = why
@@ -189,10 +199,10 @@ func (t *Trees) Enter(pid int64, agent string, dirs []string, home string) (unco
 		p.trees = append(p.trees, one)
 	}
 	t.mu.Lock()
-	if again := t.programs[pid]; again != nil { // it is started again
+	if again := t.programs[p.pid]; again != nil { // it is started again
 		p = again
 	} else {
-		t.programs[pid] = p
+		t.programs[p.pid] = p
 	}
 	t.mu.Unlock()
 	for _, one := range p.trees {
