@@ -115,6 +115,11 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		one.open[c] = true
 		one.release()
 	}
+	if c.began.IsZero() { // none of its trees can be kept
+		t.unused(agent, c.number)
+		out.Step = 0
+		return out, nil
+	}
 	t.mu.Lock()
 	p.calls[c.key] = c
 	t.mu.Unlock()

@@ -97,7 +97,7 @@ func (one *tree) cut(now time.Time) {
 	if err == nil {
 		made, err = one.store.Cut(context.Background(), label)
 	}
-	if err != nil {
+	if one.trouble = err; err != nil {
 		one.log.Warn("what changed is recorded with the next step", "tree", one.root, "error", err)
 	}
 	for i := range authors {

@@ -46,7 +46,7 @@ func (t *Trees) Trees() (list []schema.StepTree) {
 				continue
 			}
 			shown.Files, shown.Bytes = status.Files, status.Bytes
-			if err = errors.Join(err, status.Unwatched); err != nil {
+			if err != nil {
 				why = err.Error()
 			}
 		}
@@ -62,12 +62,14 @@ func (t *Trees) Trees() (list []schema.StepTree) {
 	return list
 }
 
-func (one *tree) status() (steps.Status, error) {
+// status returns the size of a tree, and what is wrong with it.
+func (one *tree) status() (status steps.Status, err error) {
 	if err := one.take(context.Background()); err != nil {
-		return steps.Status{}, err
+		return status, err
 	}
 	defer one.release()
-	return one.store.Status(context.Background())
+	status, err = one.store.Status(context.Background())
+	return status, errors.Join(err, one.trouble, status.Unwatched)
 }
 
 // using calls do with the store of a tree and the steps of a record in it. If the tree, or a step, is not kept any more, it does

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
 )
@@ -30,15 +31,17 @@ type tree struct {
 	filled chan struct{} // is closed once the tree was read, or cannot be
 	store  *steps.Store  // nil: it cannot be kept; set before filled is closed
 	failed error         // why
+	tried  time.Time     // when that turned out
 
-	turn   chan struct{} // has an element while the tree is in use
-	live   map[int64]*program
-	open   map[*call]bool
-	period period
-	since  time.Time // of the last cut
-	left   time.Time // when the last program left
-	missed bool      // a program was there before the tree was read: the next step says so
-	closed bool
+	turn    chan struct{} // has an element while the tree is in use
+	live    map[int64]*program
+	open    map[*call]bool
+	period  period
+	since   time.Time // of the last cut
+	left    time.Time // when the last program left
+	trouble error     // why the last cut failed; nil: it did not
+	missed  bool      // a program was there before the tree was read: the next step says so
+	closed  bool
 }
 
 // period is one of activity of programs without hooks.
@@ -70,11 +73,32 @@ func (one *tree) fill() {
 		err = one.read(before)
 	}
 	if err != nil && one.store != nil {
-		err = errors.Join(err, one.store.Close())
-		one.store = nil
+		err = errors.Join(err, one.give())
 	}
-	if one.failed = err; err != nil && one.ending.Err() == nil {
+	if one.failed, one.tried = err, time.Now(); err != nil && one.ending.Err() == nil {
 		one.log.Warn("steps of a directory are not kept", "tree", one.root, "error", err)
+	}
+}
+
+// give closes the store of a tree that cannot be kept, and removes it if it has no steps: what was stored before the tree turned out to
+// be too large is of no use.
+func (one *tree) give() error {
+	list, err := one.store.Steps(context.Background(), 1, 1)
+	err = errors.Join(err, one.store.Close())
+	one.store = nil
+	if err == nil && len(list) == 0 {
+		err = rmtree.Dir(one.dir)
+	}
+	return err
+}
+
+// again reports whether a tree that could not be read is to be tried again.
+func (one *tree) again() bool {
+	select {
+	case <-one.filled:
+		return one.failed != nil && time.Since(one.tried) > idle
+	default:
+		return false
 	}
 }
 

@@ -237,7 +237,7 @@ func chosen(dir, home string) (root, why string) {
 func (t *Trees) open(root string) *tree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if one := t.trees[root]; one != nil {
+	if one := t.trees[root]; one != nil && !one.again() {
 		return one
 	}
 	sum := sha256.Sum256([]byte(root))
@@ -397,13 +397,15 @@ const (
 	pace    = 250 * time.Millisecond
 	quiet   = time.Second
 	longest = time.Minute
-	idle    = 10 * time.Minute // a tree without programs is closed
+	idle    = 10 * time.Minute // a tree without programs is closed, and one that could not be read is tried again
+	retry   = 5 * time.Second  // a step that could not be journaled is
 )
 
 // look ends periods of activity, and closes trees that nobody works in.
 func (t *Trees) look() {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
+	var refused time.Time
 	for {
 		select {
 		case <-t.ending.Done():
@@ -415,7 +417,9 @@ func (t *Trees) look() {
 			for _, one := range all {
 				one.tick(now)
 			}
-			_ = t.record() // it logs what it cannot record, and the next one tries again
+			if now.Sub(refused) > retry && t.record() != nil {
+				refused = now
+			}
 		}
 	}
 }

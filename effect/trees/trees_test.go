@@ -427,8 +427,16 @@ func TestChosen(t *testing.T) {
 	if why := w.Enter(trees.Program{PID: 2, Agent: "b", Dirs: []string{w.path("")}, Home: w.home}); len(why) != 1 || !strings.Contains(why[0], "too large") {
 		t.Errorf("a tree that is too large: %v", why)
 	}
-	if n := w.begin(2, "u"); n == 0 {
-		t.Error("a tool call in it has no number")
+	if n := w.begin(2, "u"); n != 0 {
+		t.Errorf("a tool call in it is step %d", n)
+	}
+	for _, entry := range testkit.Value(os.ReadDir(filepath.Join(w.state, "steps")))(t) {
+		if list, err := os.ReadDir(filepath.Join(w.state, "steps", entry.Name())); err == nil && len(list) > 2 {
+			root, _ := os.ReadFile(filepath.Join(w.state, "steps", entry.Name(), "root"))
+			if string(root) == w.path("") {
+				t.Errorf("what was stored of it is still there: %v", list)
+			}
+		}
 	}
 }
 
