@@ -34,3 +34,6 @@ func Presets() []string { return hostNames(func(h *agentHost) bool { return h.pr
 
 // GitKeys matches the settings of git that agents have from their user.
 const GitKeys = gitKeys
+
+// The functions that tell whether a user's git has settings.
+var GitFiles, HasGitSettings = gitFiles, hasGitSettings

@@ -29,14 +29,27 @@ func start(name string, args []string) int {
 	if mode == "daemon" {
 		return daemon.Main(rest, os.Getenv, os.Stdout, os.Stderr)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	ends := []os.Signal{syscall.SIGTERM}
+	if signal.Ignored(os.Interrupt) {
+		// A shell without job control ignores SIGINT and SIGQUIT for what it runs in the background. Go does not tell that of the second.
+		signal.Ignore(syscall.SIGQUIT)
+	} else {
+		ends = append(ends, os.Interrupt)
+		a.endByQuit()
+		go func() {
+			<-a.quit
+			dieOf(syscall.SIGQUIT)
+			os.Exit(128 + int(syscall.SIGQUIT))
+		}()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal has its default action
 	// With a handler for SIGPIPE, a closed stdout is a write error and does not kill this process. Ignoring the signal would have the same
 	// effect, but a daemon would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -115,7 +120,12 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 	}
 	want := make(map[string]string)
 	if j.home == "" {
-		want[".gitconfig"] = gitSettings(ctx, gitKeys, j.as.other) + j.signing + safeDirectories(&j.input.Program)
+		safe := ""
+		var search sync.WaitGroup // beside git
+		search.Go(func() { safe = safeDirectories(program) })
+		want[".gitconfig"] = gitSettings(ctx, gitKeys, j.as.other) + j.signing
+		search.Wait()
+		want[".gitconfig"] += safe
 		// A file in the home, a mount of its own, cannot be linked into the project; without a setting, pnpm's store would be in the project.
 		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
 		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11
@@ -146,6 +156,12 @@ const gitKeys = `^(user\.(name|email)|init\.defaultbranch|fetch\.(prune|prunetag
 // gitSettings returns a configuration of git with those of a user's settings whose keys match, and nothing else of theirs. nil, and another
 // user that has none of them, means this process's user.
 func gitSettings(ctx context.Context, keys string, of *osuser.User) string {
+	if of != nil && of.Home != "" && !hasGitSettings(gitFiles(of.Home, "")) {
+		of = nil
+	}
+	if of == nil && !hasGitSettings(ownGitFiles()) {
+		return ""
+	}
 	cmd := exec.CommandContext(ctx, "git", "config", "--global", "--includes", "--null", "--get-regexp", keys)
 	if of != nil && of.Home != "" { // as that user, since the files that it includes are the user's choice
 		cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + of.Home}
@@ -178,4 +194,25 @@ func gitSettings(ctx context.Context, keys string, of *osuser.User) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// ownGitFiles returns where this process's user has settings for all repositories.
+func ownGitFiles() []string {
+	if file, given := os.LookupEnv("GIT_CONFIG_GLOBAL"); given {
+		return []string{file}
+	}
+	return gitFiles(os.Getenv("HOME"), os.Getenv("XDG_CONFIG_HOME"))
+}
+
+// gitFiles returns where git looks for them. config is the directory of configurations; "": the usual one.
+func gitFiles(home, config string) []string {
+	return []string{filepath.Join(home, ".gitconfig"), filepath.Join(cmp.Or(config, filepath.Join(home, ".config")), "git", "config")}
+}
+
+// hasGitSettings reports whether git may find one of the files: a start without them does not wait for git.
+func hasGitSettings(files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool {
+		_, err := os.Stat(file)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -90,6 +90,7 @@ func newOwnStdio(a *app, dir string, noTTY bool) (o *ownStdio, err error) {
 			signal.Notify(o.signals, sig)
 		}
 	}
+	signal.Stop(a.quit)
 	o.workers.Go(o.serve)
 	return o, nil
 }
@@ -258,6 +259,7 @@ func (o *ownStdio) close() error {
 		errs = append(errs, ignoreClosed(o.listener.Close()))
 	}
 	if o.signals != nil { // and serve runs
+		o.app.endByQuit()
 		signal.Stop(o.signals)
 		if <-o.taken; o.kernel != nil {
 			errs = append(errs, o.unlisten())

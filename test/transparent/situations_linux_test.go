@@ -30,6 +30,7 @@ func situations() []situation {
 		{line: `RUN timeout 0.2 sleep 100; echo $?; RUN timeout -s KILL 0.2 sleep 100; echo $?`},
 		{line: `RUN sh -c 'trap "" TERM; kill -TERM $$; echo unmoved'; RUN sh -c 'trap "echo leaving" EXIT; exit 9'; echo $?`},
 		{line: `RUN sh -c 'trap "echo usr; exit 5" USR1; : >ready; while :; do sleep 0.02; done' & until [ -e ready ]; do sleep 0.02; done; kill -USR1 $!; wait $!; echo $?`},
+		{line: `for s in INT QUIT; do RUN sh -c ': >up; sleep 0.5' & until [ -e up ]; do sleep 0.02; done; kill -$s $!; wait $!; echo $?; rm up; done`}, // ignored
 		{line: `RUN nohup sh -c 'trap; echo kept' | cat; RUN sh -c 'setsid -w sh -c "echo own"; nice -n 5 nice; stdbuf -oL echo x; env -u TERM sh -c "echo t\$TERM"'; echo $?`},
 		{line: `RUN sh -c 'ulimit -f 1; head -c 100000 /dev/zero >big'; echo $?; RUN bash -c 'ulimit -n 64; ulimit -n; ulimit -c 0; ulimit -u'`},
 		{line: `printf 'all: a b c\na c:\n\t@echo $@ >$@\nb:\n\t@echo fails >&2; exit 3\n' >Makefile; RUN make -j4 -k 2>&1 | sort; echo "${PIPESTATUS[*]}"`},

@@ -38,7 +38,12 @@ const (
 
 // Find finds the repositories in directories that an agent may write. made reports whether an agent has made a file .git.
 func Find(roots []string, made func(file string) bool) (found []Repo, refused []Refused) {
-	for _, at := range Search(roots) {
+	return classify(Search(roots), roots, made)
+}
+
+// classify returns those of the directories that Search has found of which an agent gets copies.
+func classify(places, roots []string, made func(file string) bool) (found []Repo, refused []Refused) {
+	for _, at := range places {
 		git := filepath.Join(at, ".git")
 		info, err := os.Lstat(git)
 		switch {

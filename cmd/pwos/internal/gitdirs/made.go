@@ -24,10 +24,10 @@ type Made struct {
 	Runs []string // its settings that run something, and its hooks
 }
 
-// places returns the repositories in directories, by their path, with what they are known by.
-func places(roots []string) map[string]string {
+// places returns what repositories are known by.
+func places(repositories []string) map[string]string {
 	found := map[string]string{}
-	for _, at := range Search(roots) {
+	for _, at := range repositories {
 		found[at] = identity(at)
 	}
 	return found
@@ -63,7 +63,7 @@ func (s Store) noteMade(session *Session) (list []Made, err error) {
 	if err != nil {
 		return nil, err
 	}
-	now := places(session.Roots)
+	now := places(Search(session.Roots))
 	noted := false
 	for _, at := range slices.Sorted(maps.Keys(now)) {
 		if before, is := session.Places[at]; is && before == now[at] {

@@ -66,7 +66,8 @@ const manifestName = "session"
 // Begin finds the repositories in directories that an agent may write, and makes private copies of what the user's git would run. nil means
 // that there is none.
 func (s Store) Begin(ctx context.Context, agent string, roots []string) (_ *Session, refused []Refused, err error) {
-	found, refused := Find(roots, s.madeBy)
+	at := Search(roots) // once: it reads up to a thousand directories
+	found, refused := classify(at, roots, s.madeBy)
 	if len(found) == 0 {
 		return nil, refused, nil
 	}
@@ -88,7 +89,7 @@ func (s Store) Begin(ctx context.Context, agent string, roots []string) (_ *Sess
 			fresh[h.Path] = fresh[h.Path] || h.Fresh
 		}
 	}
-	session := &Session{dir: filepath.Join(string(s), strings.ToLower(rand.Text())), manifest: manifest{Agent: agent, Roots: roots, Places: places(roots)}}
+	session := &Session{dir: filepath.Join(string(s), strings.ToLower(rand.Text())), manifest: manifest{Agent: agent, Roots: roots, Places: places(at)}}
 	if err := os.Mkdir(session.dir, 0o700); err != nil {
 		return nil, refused, fmt.Errorf("make copies for git: %w", err)
 	}
