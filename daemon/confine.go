@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
@@ -43,12 +42,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		}
 	}
 	c.Log.Shown = d.config.Record.Terminals == config.On
-	if d.config.Record.Execs == config.On {
-		c.Exec = func(e *host.Exec) syscall.Errno {
-			d.execs.Add(c.PID, e, "")
-			return 0
-		}
-	}
+	d.watchExecs(c)
 	c.Private = private(d.config)
 	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)

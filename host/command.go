@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -160,9 +161,9 @@ type Command struct {
 	Locals    []uint16
 	Publishes bool
 	// Exec is called, from one goroutine, with what a process of the agent is about to execute, the program itself included. The process
-	// waits meanwhile; it fails with the number that Exec returns, if that is not 0. nil, without a sandbox, and where the machine lacks
-	// the means: nobody is told.
-	Exec func(*Exec) syscall.Errno
+	// waits meanwhile; it fails with the number that Exec returns, if that is not 0. ctx ends with the agent. nil, without a sandbox, and
+	// where the machine lacks the means: nobody is told.
+	Exec func(ctx context.Context, e *Exec) syscall.Errno
 	// Upstreams are names of services. For each the program gets an address, in the variable that UpstreamEnv names.
 	Upstreams []string
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ const claimPrefix = "@pwos-program-"
 
 // carryOut answers the program's calls of connect until none of its processes is left.
 func (p *Process) carryOut(c *confine.Calls) {
-	c.Kernel, c.User, c.Exec = p.kernelSocket, p.command.user(), p.execs()
+	ctx, end := context.WithCancel(context.Background())
+	c.Kernel, c.User, c.Exec = p.kernelSocket, p.command.user(), p.execs(ctx)
 	if p.plan.Net == confine.NetOpen || !p.plan.Network {
 		c.Owns = remember(p.hasOpen)
 	}
@@ -35,6 +37,7 @@ func (p *Process) carryOut(c *confine.Calls) {
 			c.Serve()
 		}()
 		<-p.done
+		end()
 		_ = c.Close() // nothing was written to it
 		<-served
 		p.host.mu.Lock()
@@ -49,7 +52,7 @@ func (p *Process) carryOut(c *confine.Calls) {
 
 // execs returns the function that tells Command.Exec of execs. The first one is the program itself, which its init asks for: that cannot
 // be read, but it is known.
-func (p *Process) execs() func(*confine.Exec) unix.Errno {
+func (p *Process) execs(ctx context.Context) func(*confine.Exec) unix.Errno {
 	began := false
 	return func(e *confine.Exec) unix.Errno {
 		if !began {
@@ -59,7 +62,7 @@ func (p *Process) execs() func(*confine.Exec) unix.Errno {
 				e.Path = filepath.Join(e.Dir, e.Path)
 			}
 		}
-		return p.command.Exec(e)
+		return p.command.Exec(ctx, e)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ type seen struct {
 // watch has a command's execs kept, and refused with the number that refuse returns; nil: none is.
 func watch(c *host.Command, refuse func(*host.Exec) syscall.Errno) *seen {
 	s := &seen{}
-	c.Exec = func(e *host.Exec) syscall.Errno {
+	c.Exec = func(_ context.Context, e *host.Exec) syscall.Errno {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.list = append(s.list, *e)
@@ -190,6 +191,49 @@ func execs(args []string) int {
 	return 0
 }
 
+// TestExecsRecall: of what strace sees in the same run, the host is told of everything, and of nothing else: name and arguments of many
+// execs, some at the same time, and of searches in PATH.
+func TestExecsRecall(t *testing.T) {
+	t.Parallel()
+	tracer, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	h := open(t)
+	notified(t, h)
+	c := shell(t, `
+		n=0; while [ $n -lt 100 ]; do /bin/true $n; n=$((n+1)); done
+		for i in 1 2 3 4 5 6 7 8; do (for k in 1 2 3 4 5; do /bin/true $i $k; sh -c "/bin/true nested $k; exec /bin/true replaced"; done) & done
+		wait
+		seq 100 | xargs -n 3 -P 4 /bin/true
+		find . -exec /bin/true {} +
+		PATH=/nowhere:/usr/nowhere:$PATH env true 'quoted "text"' ""
+		env no-such-program; nice -n 1 true`)
+	list := filepath.Join(c.Dir, "trace")
+	c.Argv = append([]string{tracer, "-f", "-qq", "-xx", "-s", "100000", "-e", "trace=execve,execveat", "-e", "signal=none", "-o", list}, c.Argv...)
+	watched := watch(&c, nil)
+	p := start(t, h, c)
+	wait(t, p)
+	text, err := os.ReadFile(list)
+	testkit.Must(t, err)
+	var want, got []string
+	for _, line := range regexp.MustCompile(`execve\("([^"]*)", \[([^\]]*)\]`).FindAllStringSubmatch(string(text), -1) {
+		var args []string
+		for _, arg := range regexp.MustCompile(`"[^"]*"`).FindAllString(line[2], -1) {
+			args = append(args, testkit.Value(strconv.Unquote(arg))(t))
+		}
+		want = append(want, testkit.Value(strconv.Unquote(`"`+line[1]+`"`))(t)+": "+strings.Join(args, "|"))
+	}
+	for _, e := range watched.after(t) {
+		got = append(got, e.Path+": "+strings.Join(e.Args, "|"))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 300 {
+		t.Errorf("strace sees %d execs, the host %d (-strace +host):\n%s", len(want), len(got), diff)
+	}
+}
+
 // TestExecRefused: a program that the host refuses is not executed; its caller gets the number that the host returns.
 func TestExecRefused(t *testing.T) {
 	t.Parallel()
@@ -250,7 +294,7 @@ func BenchmarkExecs(b *testing.B) {
 			for b.Loop() {
 				c := shell(b, "i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done")
 				if told {
-					c.Exec = func(*host.Exec) syscall.Errno { return 0 }
+					c.Exec = func(context.Context, *host.Exec) syscall.Errno { return 0 }
 				}
 				p := start(b, h, c)
 				b.ReportMetric(float64(wait(b, p).CPU.Milliseconds()), "cpu-ms/op")

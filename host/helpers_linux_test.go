@@ -147,7 +147,7 @@ func daemon(args []string) int {
 	for _, how := range []string{"stay", "cling"} {
 		p, err := h.Start(context.Background(), host.Command{
 			Argv: []string{"/proc/self/exe", "t-orphan", filepath.Join(dir, "orphan-"+how), how}, Dir: dir, PID: 1,
-			Exec: func(*host.Exec) syscall.Errno { return 0 },
+			Exec: func(context.Context, *host.Exec) syscall.Errno { return 0 },
 		})
 		if err != nil {
 			fmt.Println(err)

@@ -94,7 +94,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 			case q == nil:
 			case q.Why != nil && call.Disconnected: // it has no receiver for its answer
 				return Deny(q.Why)
-			case q.Why == nil && (call.Final || call.Lapsed):
+			case q.Why == nil && (call.Final || call.Lapsed || call.Syscall != nil && call.Syscall.Immediate):
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
 					WithFix("have it approved, with %s, and make the same call again", quote.Command("pwos", "approve", q.ID)).With("approval", q.ID)))
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -42,6 +43,7 @@ func TestGate(t *testing.T) {
 		{"not approved", func(g *kernel.Gate) { g.Approval = refuse }, kernel.Call{}, all[:6], fault.CapabilityDenied, ""},
 		{"asks", func(g *kernel.Gate) { g.Policy = ask }, kernel.Call{}, all[:5], nil, "q-1"},
 		{"has asked for long enough", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Decision: kernel.Decision{Waited: kernel.Waited{Lapsed: true}}}, all[:6], fault.ApprovalPending, ""},
+		{"does not wait", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Request: kernel.Request{Syscall: schema.ProgramExec.Row()}}, all[:6], fault.ApprovalPending, ""},
 		{"has gone", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Decision: kernel.Decision{Waited: kernel.Waited{Final: true}}}, all[:6], fault.ApprovalPending, ""},
 		{"over its budget", func(g *kernel.Gate) { g.Budget = over }, kernel.Call{}, all[:6], fault.BudgetExhausted, ""},
 		{"over its budget, and a rule asks", func(g *kernel.Gate) { g.Budget, g.Policy = over, asks }, kernel.Call{}, append(all[:5:5], "approval"), nil, ""},

@@ -41,6 +41,7 @@ func newChecker(rules []*Rule) *checker {
 			originType:    {Name: originType, Shape: resolved.RecordType{}},
 			syscallAction: {Name: syscallAction, Shape: resolved.RecordType{}}, // so that a condition may name them
 			toolAction:    {Name: toolAction, Shape: resolved.RecordType{}},
+			programAction: {Name: programAction, Shape: resolved.RecordType{}},
 		},
 		Actions: make(map[types.EntityUID]resolved.Action),
 	}
@@ -56,8 +57,10 @@ func newChecker(rules []*Rule) *checker {
 	registered := shapes()[schema.SyscallInvoke.Row()].record
 	action(types.NewEntityUID(toolAction, ""), toolArgs) // tools that no rule names
 	action(types.NewEntityUID(syscallAction, ""), registered)
+	programs := shapes()[schema.ProgramExec.Row()].record
+	action(everyProgram, programs)
 	for row, shape := range shapes() {
-		if row != schema.SyscallInvoke.Row() {
+		if row != schema.SyscallInvoke.Row() && row != schema.ProgramExec.Row() {
 			action(types.NewEntityUID(syscallAction, types.String(row.Type)), shape.record)
 		}
 	}
@@ -66,6 +69,8 @@ func newChecker(rules []*Rule) *checker {
 			_, known := s.Actions[uid]
 			switch id := string(uid.ID); {
 			case known && id != "":
+			case uid.Type == programAction && baseName(id):
+				action(uid, programs)
 			case uid.Type == toolAction && plainTool(id):
 				action(uid, toolArgs)
 				c.warn(r, "%s is unknown: it is a tool that does not exist yet, or misspelled", uid)
@@ -97,6 +102,9 @@ func plainTool(id string) bool {
 	return id != "" && !strings.HasPrefix(id, "os/") && !strings.HasPrefix(id, "/") && !strings.Contains(id, "//") && !strings.Contains(id, ":")
 }
 
+// baseName reports whether a program may be named so.
+func baseName(id string) bool { return id != "" && !strings.Contains(id, "/") }
+
 // named returns the actions that a rule names, in its head and in its conditions.
 func named(p *ast.Policy) map[types.EntityUID]bool {
 	all := make(map[types.EntityUID]bool)
@@ -106,7 +114,7 @@ func named(p *ast.Policy) map[types.EntityUID]bool {
 	for _, cond := range p.Conditions {
 		ast.Inspect(ast.NewNode(cond.Body), func(n ast.IsNode) bool {
 			if v, ok := n.(ast.NodeValue); ok {
-				if uid, ok := v.Value.(types.EntityUID); ok && (uid.Type == syscallAction || uid.Type == toolAction) {
+				if uid, ok := v.Value.(types.EntityUID); ok && (uid.Type == syscallAction || uid.Type == toolAction || uid.Type == programAction) {
 					all[uid] = true
 				}
 			}
@@ -156,6 +164,10 @@ func (c *checker) rule(r *Rule) []string {
 func (c *checker) unknown(uid types.EntityUID) string {
 	id := string(uid.ID)
 	switch row, ok := schema.Lookup(id); {
+	case uid.Type == syscallAction && ok && row == schema.ProgramExec.Row():
+		return fmt.Sprintf(`the rule can never match: %s is for a program that another rule decides about; name the program, such as Program::"git", or Program::"*" for all`, id)
+	case uid.Type == programAction && !baseName(id):
+		return fmt.Sprintf(`the rule can never match: %q must be the last part of a program's path, such as git, or * for all programs`, id)
 	case uid.Type == syscallAction && ok && row.Type != id:
 		return fmt.Sprintf("the rule can never match: %s is another name of %s, which rules use", id, row.Type)
 	case uid.Type == syscallAction && ok && judged(row) && row != schema.SyscallInvoke.Row():

@@ -66,6 +66,8 @@ type Set struct {
 
 	byAction map[types.EntityUID]*applicable
 	others   *applicable // for tools and registered syscalls that no rule names
+	programs *applicable // for programs that no rule names
+	executes *Rule       // the first rule about programs; nil: none
 }
 
 // applicable has the rules that can match an action.
@@ -231,6 +233,7 @@ func isVariable(n ast.IsNode, name types.String) bool {
 const (
 	syscallAction types.EntityType = "Syscall"
 	toolAction    types.EntityType = "Tool"
+	programAction types.EntityType = "Program"
 )
 
 // index finds for each action the rules that can match it.
@@ -244,19 +247,29 @@ func (s *Set) index() {
 	for _, r := range s.Rules {
 		for _, uid := range scoped(r.tree) {
 			s.byAction[uid] = nil
+			if s.executes == nil && uid.Type == programAction {
+				s.executes = r
+			}
 		}
 	}
 	for uid := range s.byAction {
-		s.byAction[uid] = s.matching(func(list []types.EntityUID) bool { return slices.Contains(list, uid) })
+		s.byAction[uid] = s.matching(uid)
 	}
-	s.others = s.matching(func([]types.EntityUID) bool { return false })
+	s.others, s.programs = s.matching(types.NewEntityUID(toolAction, "")), s.matching(everyProgram)
 }
 
-// matching returns the rules for every action, and those that name the action.
-func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
+// everyProgram is the action of a rule for programs with any name.
+var everyProgram = types.NewEntityUID(programAction, "*")
+
+// matching returns the rules that name an action, and those for every action. These are about calls: what is executed must be named.
+func (s *Set) matching(uid types.EntityUID) *applicable {
 	a := &applicable{needs: make(map[string]bool)}
 	for _, r := range s.Rules {
-		if _, all := r.tree.Action.(ast.ScopeTypeAll); all || fits(scoped(r.tree)) {
+		_, all := r.tree.Action.(ast.ScopeTypeAll)
+		if uid.Type == programAction {
+			all = slices.Contains(scoped(r.tree), everyProgram)
+		}
+		if all || slices.Contains(scoped(r.tree), uid) {
 			a.rules = append(a.rules, r)
 			for _, name := range r.needs {
 				a.needs[name] = true

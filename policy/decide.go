@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -58,6 +59,12 @@ func (e *unfitError) Unwrap() error { return e.why }
 // Decide judges a call with PID, Origin and Tick set. A rule that forbids takes precedence over one that fails, and a
 // failing one over one that asks. Of several of a kind, the first in the order of the files decides.
 func (j *Judge) Decide(call *kernel.Call) Decision {
+	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
+		if in.Hidden && j.executes != nil {
+			return Decision{j.executes, errors.New("the process lets nobody read what it executes")}
+		}
+		return j.evaluate(call, j.program(call, in))
+	}
 	decided := j.evaluate(call, j.syscall(call))
 	if sent := sendingOf(call); sent != nil {
 		if d := j.evaluate(sent, j.syscall(sent)); d.before(decided, call) {
@@ -117,7 +124,11 @@ func (d Decision) rank() int {
 
 func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	set, ok := j.byAction[a.uid]
-	if !ok {
+	switch {
+	case ok:
+	case a.uid.Type == programAction:
+		set = j.programs
+	default:
 		set = j.others
 	}
 	if len(set.rules) == 0 {
@@ -168,6 +179,16 @@ func (j *Judge) syscall(call *kernel.Call) action {
 		name = in.Name
 	}
 	return action{types.NewEntityUID(syscallAction, types.String(name)), func(needs map[string]bool) (types.Record, *unfitError) {
+		return j.args(call, needs)
+	}}
+}
+
+// program returns the view of an exec, by the last part of the path as it was requested.
+func (j *Judge) program(call *kernel.Call, in *schema.ProgramExecInput) action {
+	return action{types.NewEntityUID(programAction, types.String(path.Base(in.Path))), func(needs map[string]bool) (types.Record, *unfitError) {
+		if in.Cut && needs["argv"] {
+			return types.Record{}, &unfitError{"argv", errors.New("it is longer than the kernel reads")}
+		}
 		return j.args(call, needs)
 	}}
 }

@@ -73,6 +73,9 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 // exception returns the condition that exempts a call from a rule.
 func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 	as := j.syscall(call)
+	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
+		as = j.program(call, in)
+	}
 	if t, ok := j.tool(call); ok && slices.Contains(scoped(r.tree), t.uid) {
 		as = t
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,29 @@ func (g *Guard) Asks() bool {
 	return h != nil && h.Set != nil && slices.ContainsFunc(h.Rules, func(r *Rule) bool { return r.Ask > 0 })
 }
 
+// JudgesPrograms reports whether a rule is about what programs execute, or could be, since the files could not be loaded.
+func (g *Guard) JudgesPrograms() bool {
+	h := g.holds.Load()
+	return h != nil && (h.invalid != "" || h.executes != nil)
+}
+
+// Program reports whether the policy may refuse that a process of an agent executes a program, so that it has to be called for.
+func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) bool {
+	h := g.holds.Load()
+	if h == nil || h.invalid != "" {
+		return h != nil
+	}
+	row := schema.ProgramExec.Row()
+	call := kernel.NewCall(kernel.Request{
+		Caller: kernel.Caller{PID: pid, Via: "channel"}, Message: schema.Message{Type: row.Type}, Syscall: row, Input: in,
+	}, kernel.Moment{Tick: tick})
+	call.PID = pid
+	if p := h.Processes.Process(pid); p != nil {
+		call.Origin = p.Origin
+	}
+	return h.Decide(&call).Rule != nil
+}
+
 // JudgesBodies reports whether a rule reads the body of a fetch that is sent by reference.
 func (g *Guard) JudgesBodies() bool {
 	h := g.holds.Load()
@@ -148,6 +172,9 @@ func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fa
 // fault returns the fault of a call that a decision refuses. Only the operator sees where the rule is defined.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what := call.Message.Called()
+	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
+		what = "exec of " + fault.Clip(path.Base(in.Path))
+	}
 	var f *fault.Fault
 	switch {
 	case d.Failed != nil:

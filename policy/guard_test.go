@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -53,6 +54,50 @@ func TestGuard(t *testing.T) {
 	g.Use(nil)
 	if v := g.Stage(call(t, 8, "Syscall.Ping", `{"payload":1}`)); !v.Allows() {
 		t.Errorf("without rules again: %v", v.Fault)
+	}
+}
+
+// TestProgram: the kernel is asked about an exec only if a rule decides about it, or the rules could not be loaded; a refusal names the
+// program.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	g := policy.NewGuard(policy.Forms{}, world, nil)
+	push := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "push"}, Cwd: "/"}
+	pull := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "pull"}, Cwd: "/"}
+	asked := func() [3]bool { return [...]bool{g.JudgesPrograms(), g.Program(8, 3, push), g.Program(8, 3, pull)} }
+	if got := asked(); got != [...]bool{false, false, false} {
+		t.Errorf("without rules: %v", got)
+	}
+	g.Use(compile(t, `forbid(principal, action, resource);`))
+	if got := asked(); got != [...]bool{false, false, false} {
+		t.Errorf("with a rule for every call: %v", got)
+	}
+	g.Use(compile(t, `@id("no-push") @ask("1m") forbid(principal, action == Program::"git", resource == Origin::"os:///") when {context.args.argv.contains("push") && context.via == "channel"};`))
+	if got := asked(); got != [...]bool{true, true, false} {
+		t.Errorf("with a rule: %v", got)
+	}
+	g.Use(compile(t, `@id("no-push") forbid(principal, action == Program::"git", resource);`))
+	exec := call(t, 8, "Program.Exec", `{"path":"/usr/bin/git","argv":["git"],"cwd":"/"}`)
+	if f := g.Stage(exec).Fault; f == nil || !strings.HasPrefix(f.Message, `the rule "no-push" forbids this exec of git`) {
+		t.Errorf("the refusal is %v", f)
+	}
+	g.Refuse("a.cedar:1: no")
+	if got := asked(); got != [...]bool{true, true, true} {
+		t.Errorf("with files that are not valid: %v", got)
+	}
+}
+
+// BenchmarkProgram measures what rules add to an exec.
+func BenchmarkProgram(b *testing.B) {
+	g := policy.NewGuard(policy.Forms{}, world, nil)
+	g.Use(compile(b, `@id("no-push") forbid(principal, action == Program::"git", resource) when {context.args.argv.contains("push")};`))
+	for name, path := range map[string]string{"another": "/bin/true", "named": "/usr/bin/git"} {
+		b.Run(name, func(b *testing.B) {
+			in := &schema.ProgramExecInput{Path: path, Argv: []string{"git", "pull"}, Cwd: "/"}
+			for b.Loop() {
+				g.Program(8, 3, in)
+			}
+		})
 	}
 }
 

@@ -75,15 +75,18 @@ func judged(row *schema.Syscall) bool {
 	if provides(row) {
 		return false
 	}
-	return !row.Internal || row == schema.NetConnect.Row() || row == schema.IPCAccept.Syscall || row == schema.NetRequest.Row() || row == schema.NetPublish.Row() || row == schema.SyscallInvoke.Row()
+	return !row.Internal || row == schema.NetConnect.Row() || row == schema.IPCAccept.Syscall || row == schema.NetRequest.Row() || row == schema.NetPublish.Row() || row == schema.SyscallInvoke.Row() || row == schema.ProgramExec.Row()
 }
 
 func provides(row *schema.Syscall) bool {
 	return row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row()
 }
 
-// shapeNamed returns the shape of an action; nil if it is not a syscall of the kernel.
+// shapeNamed returns the shape of an action; nil if it is not a syscall of the kernel, nor a program.
 func shapeNamed(action types.EntityUID) *shape {
+	if action.Type == programAction {
+		return shapes()[schema.ProgramExec.Row()]
+	}
 	if row, ok := schema.Lookup(string(action.ID)); ok && action.Type == syscallAction {
 		return shapes()[row]
 	}

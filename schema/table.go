@@ -41,6 +41,7 @@ type Syscall struct {
 	Barrier     bool   // later frames of its connection wait until it is answered, because it changes their meaning
 	Urgent      bool   // an operator's call may use the journal's reserve on a full disk
 	Internal    bool   // a command of the kernel to itself: clients cannot call it
+	Immediate   bool   // it does not wait for an approval, but is refused until there is one
 	Outcome     string // the command that ends its effect, see EffectEnd; such a call is Alone
 
 	input, output func() *Type
@@ -90,7 +91,7 @@ func rows() []*Syscall {
 		KernelBooted.Syscall, KernelTakeOver.Syscall,
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall, NetPublish.Syscall, NetPublish.End.Syscall,
-		FileSystemResolve.Syscall, HostToolUse.Syscall,
+		FileSystemResolve.Syscall, HostToolUse.Syscall, ProgramExec.Syscall, ProgramExec.End.Syscall,
 		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
 		ClusterStatus.Syscall, ClusterAsk.Syscall, ClusterQueue.Syscall, ClusterDrop.Syscall, ClusterDrop.End.Syscall, ClusterRefused.Syscall,

@@ -146,6 +146,7 @@ var summaries = map[string]summary{
 	"Process.RestoreFiles":     {"{pid|pid}: {dir} from {snapshot}, {made} made, {changed} changed, {removed} removed", "[kept as {replaced}]"},
 	"Process.Resume":           {"[{target_pid|pid}][{all|all}]", "{=processes} resumed"},
 	"Process.Subscribe":        {"[{pid|pid}]", ""},
+	"Program.Exec":             {"{argv|list} in {cwd}", ""},
 	"Resource.Free":            {"{pids|pids}", ""},
 	"Syscall.Alloc":            {"{amount} of {resource_id}", "holds {=reserved}"},
 	"Syscall.Call":             {"{syscall}[ {args|list}]", "{=|size}"},

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/secret"
 )
 
 // Bounds of what is kept.
@@ -136,20 +136,8 @@ func recordOf(e *host.Exec) Record {
 	r := Record{
 		Time: e.Time, PID: e.PID, Parent: e.Parent, By: e.Program, Path: e.Path, Dir: e.Dir, Cut: e.Cut, Missing: e.Missing, Hidden: e.Hidden, First: e.First,
 	}
-	room := maxArgs
-	for _, arg := range shown(e.Args) {
-		if room -= place; room < 0 {
-			r.Cut = true
-			break
-		}
-		if len(arg) > room {
-			for arg = arg[:room]; !utf8.ValidString(arg) && len(arg) > room-utf8.UTFMax; {
-				arg = arg[:len(arg)-1]
-			}
-			r.Cut = true
-		}
-		room -= len(arg)
-		r.Args = append(r.Args, arg)
-	}
+	var cut bool
+	r.Args, cut = secret.Arguments(e.Args, maxArgs)
+	r.Cut = r.Cut || cut
 	return r
 }

@@ -18,12 +18,12 @@ func TestTake(t *testing.T) {
 	t.Parallel()
 	var k execs.Keeper
 	at := time.UnixMilli(1)
-	k.Add(7, &host.Exec{Time: at, PID: 2, Thread: 2, Parent: 1, Program: "/bin/sh", Path: "/bin/true", Dir: "/d", Args: []string{"true", ""}}, "")
+	k.Add(7, &host.Exec{Time: at, PID: 2, Thread: 2, Parent: 1, Program: "/bin/sh", Path: "/bin/true", Dir: "/d", Args: []string{"true", "", "--token=x"}}, "")
 	k.Add(8, &host.Exec{Path: "/bin/other", First: true}, "")
 	k.Add(7, &host.Exec{PID: 3, Hidden: true, Cut: true}, "a rule")
 	list, dropped := k.Take(7)
 	want := []execs.Record{
-		{Time: at, PID: 2, Parent: 1, By: "/bin/sh", Path: "/bin/true", Dir: "/d", Args: []string{"true", ""}},
+		{Time: at, PID: 2, Parent: 1, By: "/bin/sh", Path: "/bin/true", Dir: "/d", Args: []string{"true", "", "--token=[redacted]"}},
 		{PID: 3, Hidden: true, Cut: true, Refused: "a rule"},
 	}
 	if diff := cmp.Diff(want, list); diff != "" || dropped != 0 || list[0].Name() != "true" {

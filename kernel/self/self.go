@@ -44,6 +44,8 @@ func New(names kernel.Names) *Domain {
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
 		kernel.Command(schema.HostToolUse, toolUse, nil),
+		kernel.Effect(schema.ProgramExec, exec),
+		kernel.Step(schema.ProgramExec.End, kernel.End, nil),
 		kernel.Effect(schema.PolicyReload, reload),
 		kernel.Step(schema.PolicyReload.End, kernel.End, nil),
 		kernel.Query(schema.PolicyShow, d.showPolicy),
@@ -130,6 +132,11 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 // toolUse answers for a tool that the gate has allowed.
 func toolUse(*kernel.Call, *schema.ToolUseInput) (schema.ToolUseOutput, error) {
 	return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
+}
+
+// exec answers Program.Exec: what decides is the policy's.
+func exec(_ *kernel.Call, in *schema.ProgramExecInput) (*schema.ProgramExecInput, error) {
+	return in, nil
 }
 
 // SeePolicy sets what Policy.Show answers. Call it before the domain decides anything.

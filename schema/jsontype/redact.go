@@ -3,7 +3,10 @@ package jsontype
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/secret"
 )
 
 // Confidential is implemented by data with members tagged `keep:"applied"`. If it reports false, the journal keeps these members
@@ -197,6 +200,43 @@ func sealed(value []byte) bool {
 	}
 	inner, err := base64.RawURLEncoding.AppendDecode(nil, bytes.TrimRight(text, "="))
 	return err == nil && bytes.HasPrefix(inner, []byte("{")) && bytes.HasSuffix(inner, []byte("}"))
+}
+
+// keptArguments bounds what is kept of the arguments of a program.
+const keptArguments = 4 << 10
+
+// shownArguments returns an array with the arguments of a program without what looks secret. A long one ends with an ellipsis.
+func shownArguments(value []byte) []byte {
+	var args []string
+	valid := value[0] == '['
+	if valid {
+		Elements(value, func(elem []byte) bool {
+			if valid = elem[0] == '"'; valid {
+				args = append(args, string(Unquote(elem)))
+			}
+			return valid
+		})
+	}
+	if !valid { // the call was refused
+		return []byte(redacted)
+	}
+	const more = "…"
+	shown, cut := secret.Arguments(args, keptArguments)
+	if cut {
+		shown, _ = secret.Arguments(args, keptArguments-secret.PerArgument-len(more))
+		shown = append(shown, more)
+	}
+	if slices.Equal(shown, args) {
+		return value
+	}
+	out := []byte{'['}
+	for i, arg := range shown {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = AppendString(out, arg)
+	}
+	return append(out, ']')
 }
 
 // shownURL returns a URL without its user and password. From a text that no syscall accepts as a URL, it removes everything that may be

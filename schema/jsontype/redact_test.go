@@ -2,6 +2,7 @@ package jsontype_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -34,6 +35,7 @@ type keptTree struct {
 	Short   *keptShort          `json:"short,omitzero" short:"level" keep:"always"`
 	URL     string              `json:"url,omitzero" keep:"url"`
 	Headers map[string]string   `json:"headers,omitzero" keep:"headers"`
+	Argv    []string            `json:"argv,omitzero" keep:"arguments"`
 }
 
 // TestRedact checks that the journal has only the values that tags keep, at any depth, and that all other bytes are unchanged. A second
@@ -56,6 +58,9 @@ func TestRedact(t *testing.T) {
 		{`{"rows":[[],[{"key":"a"}]]}`, `{"rows":[[],[{"key":"[redacted]"}]]}`, ``},
 		{`{"short":"a"}`, `{"short":"[redacted]"}`, ``},
 		{`{"short":{"word":"a","level":"b"}}`, `{"short":{"word":"a","level":"[redacted]"}}`, ``},
+		{`{"argv": ["a", "--token=b"]}`, `{"argv":["a","--token=[redacted]"]}`, ``},
+		{`{"argv": ["a","\u00e9"]}`, `{"argv": ["a","\u00e9"]}`, ``},
+		{`{"argv":["` + strings.Repeat("x", 5000) + `","y"]}`, `{"argv":["` + strings.Repeat("x", 4096-2*16-len("…")) + `","…"]}`, ``},
 		{`{"url":"https://me:pw@a/","headers":{"cookie":"a","b":"c"}}`, `{"url":"https://[redacted]@a/","headers":{"cookie":"[redacted]","b":"c"}}`, ``},
 		{`{"leaf":"a","list":1,"names":[],"later":2}`, `{"leaf":"[redacted]","list":"[redacted]","names":"[redacted]","later":"[redacted]"}`, ``},
 	} {
@@ -88,7 +93,7 @@ func TestUndecided(t *testing.T) {
 	}
 	want = []string{
 		"leaf.key", "leaf.new", "hidden", "hidden.key", "hidden.new", "list[].key", "list[].new", "names.*.key", "names.*.new",
-		"rows[][].key", "rows[][].new", "short.level", "url", "headers",
+		"rows[][].key", "rows[][].new", "short.level", "url", "headers", "argv",
 	}
 	if got := tree.Withheld(); !slices.Equal(got, want) {
 		t.Errorf("withheld %q, want %q", got, want)

@@ -79,7 +79,7 @@ const (
 //
 // `keep` defines which part of the member's value the journal may contain (see Redact): "always" all of it, "applied" all of
 // it if the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a
-// URL without its user and password. A member without the tag is withheld. In a kept value that is an object, an array or
+// URL without its user and password, "arguments" those of a program, without what looks secret and bounded. A member without the tag is withheld. In a kept value that is an object, an array or
 // a dictionary, the tags of the inner members apply.
 type Type struct {
 	goType reflect.Type
@@ -239,8 +239,10 @@ func keepOf(sf reflect.StructField) (k keep, filter func(value []byte) []byte) {
 		return keepAlways, shownHeaders
 	case tag == "url":
 		return keepAlways, shownURL
+	case tag == "arguments":
+		return keepAlways, shownArguments
 	default:
-		panic(fmt.Sprintf("jsontype: %s has keep %q, want always, applied, never, headers or url", sf.Name, tag))
+		panic(fmt.Sprintf("jsontype: %s has keep %q, want always, applied, never, headers, url or arguments", sf.Name, tag))
 	}
 }
 
