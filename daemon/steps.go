@@ -107,7 +107,7 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if c.User != nil {
 		home = c.User.Home
 	}
-	entered := trees.Program{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: slices.Collect(maps.Keys(c.Copies)), Home: real(home)}
+	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: slices.Collect(maps.Keys(c.Copies)), Home: real(home)}
 	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}

@@ -167,8 +167,8 @@ type program struct {
 // patience is how long a program waits for the first reading of its directories before it starts.
 const patience = time.Second
 
-// Program is what Enter is told of a program.
-type Program struct {
+// Newcomer is what Enter is told of a program.
+type Newcomer struct {
 	PID    int64
 	Agent  string   // the name that its steps are counted under
 	Dirs   []string // that it may write
@@ -177,7 +177,7 @@ type Program struct {
 }
 
 // Enter begins to keep the directories that a program may write, before it starts. It returns which are not kept, and why.
-func (t *Trees) Enter(about Program) (uncovered []string) {
+func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 	if t.Off {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (w *world) read(name string) string {
 // enter starts a program of the directory work.
 func (w *world) enter(pid int64, agent string) {
 	w.Helper()
-	if why := w.Enter(trees.Program{PID: pid, Agent: agent, Dirs: []string{w.path("")}, Copies: []string{w.path("copied")}, Home: w.home}); why != nil {
+	if why := w.Enter(trees.Newcomer{PID: pid, Agent: agent, Dirs: []string{w.path("")}, Copies: []string{w.path("copied")}, Home: w.home}); why != nil {
 		w.Fatalf("not covered: %v", why)
 	}
 }
@@ -412,7 +412,7 @@ func TestChosen(t *testing.T) {
 	outside := t.TempDir()
 	testkit.Must(t, os.MkdirAll(filepath.Join(outside, "repo", ".git"), 0o755))
 	testkit.Must(t, os.MkdirAll(filepath.Join(outside, "repo", "sub"), 0o755))
-	if why := w.Enter(trees.Program{PID: 1, Agent: "a", Dirs: []string{outside, filepath.Join(outside, "repo", "sub")}, Home: w.home}); len(why) != 1 || !strings.Contains(why[0], "neither") {
+	if why := w.Enter(trees.Newcomer{PID: 1, Agent: "a", Dirs: []string{outside, filepath.Join(outside, "repo", "sub")}, Home: w.home}); len(why) != 1 || !strings.Contains(why[0], "neither") {
 		t.Errorf("not covered: %v", why)
 	}
 	if list := w.Trees.Trees(); len(list) != 2 || list[0].Path != filepath.Join(outside, "repo") || list[0].Agents[0] != "a" || list[0].Why != nil ||
@@ -424,7 +424,7 @@ func TestChosen(t *testing.T) {
 	w.open()
 	w.write("a", "")
 	w.write("b", "")
-	if why := w.Enter(trees.Program{PID: 2, Agent: "b", Dirs: []string{w.path("")}, Home: w.home}); len(why) != 1 || !strings.Contains(why[0], "too large") {
+	if why := w.Enter(trees.Newcomer{PID: 2, Agent: "b", Dirs: []string{w.path("")}, Home: w.home}); len(why) != 1 || !strings.Contains(why[0], "too large") {
 		t.Errorf("a tree that is too large: %v", why)
 	}
 	if n := w.begin(2, "u"); n != 0 {
