@@ -2,6 +2,7 @@ package host
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (p *Process) Busy(since time.Time) bool {
 			continue
 		}
 		parents[pid] = parent
-		if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil && exe == self {
+		if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil && isOwn(exe, self) {
 			ours[pid] = true
 		}
 		if float64(started) > bound {
@@ -54,6 +55,12 @@ func (p *Process) Busy(since time.Time) bool {
 		}
 	}
 	return false
+}
+
+// isOwn reports whether a program is this one: client and daemon can be one file, or two in a directory.
+func isOwn(exe, self string) bool {
+	dir, name := filepath.Split(exe)
+	return exe == self || dir+"pwosd" == self && name == "pwos"
 }
 
 // born returns when a process was started, in ticks since the machine was, and its parent. Zombies count as gone.

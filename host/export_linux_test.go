@@ -25,3 +25,6 @@ func (m mark) Limits() (locks, rss uint64) { return m.limits() }
 
 // MarkOf returns the mark of this agent's processes.
 func MarkOf(p *Process) (locks, rss uint64) { return p.mark.limits() }
+
+// IsOwn reports whether a program is the one that runs as self.
+func IsOwn(exe, self string) bool { return isOwn(exe, self) }
