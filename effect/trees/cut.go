@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (a *author) name() string {
 }
 
 // authors returns who may have changed something since the last cut. Tool calls are first; only they have a number yet.
-func (one *tree) authors(now time.Time) (list []author) {
+func (one *tree) authors(now time.Time, active map[*program]bool) (list []author) {
 	busy := make(map[*program]bool)
 	for c := range one.open {
 		busy[c.program] = true
@@ -50,12 +51,23 @@ func (one *tree) authors(now time.Time) (list []author) {
 		case busy[p]:
 		case p.hooked.Load() == nil:
 			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepActivity, now)})
-		case one.agents.Busy(p.pid, *p.hooked.Load()):
+		case active[p] || one.active[p]: // what has ended since can have done it too
 			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepBackground, now)})
 		}
 	}
 	slices.SortFunc(others, func(a, b author) int { return int(a.about.PID - b.about.PID) })
 	return append(list, others...)
+}
+
+// busy returns the programs with hooks that have processes besides themselves.
+func (one *tree) busy() map[*program]bool {
+	active := make(map[*program]bool)
+	for _, p := range one.live {
+		if hooked := p.hooked.Load(); hooked != nil && one.agents.Busy(p.pid, *hooked) {
+			active[p] = true
+		}
+	}
+	return active
 }
 
 // about returns what is known of a step that is no tool call, except for its number.
@@ -71,7 +83,8 @@ func (one *tree) about(agent string, pid int64, kind string, now time.Time) *sch
 
 // cut records what changed since the last cut, as that of those who may have changed it.
 func (one *tree) cut(now time.Time) {
-	authors := one.authors(now)
+	active := one.busy()
+	authors := one.authors(now, active)
 	events, _ := one.store.Events()
 	one.period, one.since = period{events: events}, now
 	label := steps.Label{Kind: steps.Outside}
@@ -99,7 +112,9 @@ func (one *tree) cut(now time.Time) {
 	}
 	if one.trouble = err; err != nil {
 		one.log.Warn("what changed is recorded with the next step", "tree", one.root, "error", err)
+		maps.Copy(active, one.active)
 	}
+	one.active = active
 	for i := range authors {
 		a := &authors[i]
 		switch {

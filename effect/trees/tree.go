@@ -42,6 +42,9 @@ type tree struct {
 	trouble error     // why the last cut failed; nil: it did not
 	missed  bool      // a program was there before the tree was read: the next step says so
 	closed  bool
+
+	// active are the programs that were busy at the last cut: what changes until the next one can be theirs.
+	active map[*program]bool
 }
 
 // period is one of activity of programs without hooks.
