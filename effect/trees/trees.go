@@ -271,7 +271,7 @@ func (t *Trees) Leave(pid int64) {
 }
 
 // Settle implements step.Shell.
-func (t *Trees) Settle(ctx context.Context) error {
+func (t *Trees) Settle(ctx context.Context, now bool) error {
 	if t.Off {
 		return nil
 	}
@@ -288,6 +288,9 @@ func (t *Trees) Settle(ctx context.Context) error {
 		t.Leave(pid)
 	}
 	for _, one := range all {
+		if !now {
+			break
+		}
 		if err := one.settle(ctx); err != nil {
 			return err
 		}

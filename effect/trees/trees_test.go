@@ -141,7 +141,7 @@ func (w *world) finish(pid int64, use string) int64 {
 // all returns a line for each step that is recorded.
 func (w *world) all() string {
 	w.Helper()
-	testkit.Must(w.T, w.Settle(w.Context()))
+	testkit.Must(w.T, w.Settle(w.Context(), true))
 	var b strings.Builder
 	for _, r := range w.steps.View().Of("") {
 		fmt.Fprintf(&b, "%s:%d %s +%d ~%d -%d", r.Agent, r.Step, r.Kind, r.Files.Made, r.Files.Changed, r.Files.Removed)
@@ -440,13 +440,17 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestPeriod: a program without hooks that is quiet has made a step, although nobody asks.
+// TestPeriod: a program without hooks that is quiet has made a step, although nobody asks; a look at the list does not end its period.
 func TestPeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
 	w.write("a", "2")
+	testkit.Must(t, w.Settle(t.Context(), false))
+	if n := len(w.steps.View().Of("a")); n != 0 {
+		t.Errorf("a look has made %d steps", n)
+	}
 	testkit.Eventually(t, "the step of a quiet program", func() bool { return len(w.steps.View().Of("a")) == 1 })
 }
 

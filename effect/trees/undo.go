@@ -20,7 +20,7 @@ import (
 
 // Undo is the runner of Step.Undo.
 func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out schema.StepUndoOutput, _ error) {
-	if err := t.Settle(ctx); err != nil {
+	if err := t.Settle(ctx, true); err != nil {
 		return out, err
 	}
 	one, err := t.holding(do.Tree)

@@ -49,8 +49,9 @@ func (v *View) Of(agent string) (list []*Record) {
 
 // Shell is what has the contents of steps. Its methods may take long, and are safe for concurrent use.
 type Shell interface {
-	// Settle returns once the steps of all programs that have ended are recorded.
-	Settle(ctx context.Context) error
+	// Settle returns once the steps of all programs that have ended are recorded; with now, also what programs without hooks have done
+	// until now, although their period of activity may not be over.
+	Settle(ctx context.Context, now bool) error
 	// Trees returns the directories that are kept at the moment.
 	Trees() []schema.StepTree
 	// Whole adds to records of one step the items of their lists, as far as they are kept.

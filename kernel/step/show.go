@@ -25,13 +25,13 @@ func (d *Domain) mayKnow(pid int64, s *schema.StepState) bool {
 // none is the error for steps that do not exist, or that the caller may not see.
 func none(format string, args ...any) *fault.Fault { return fault.StepsNotFound.New(format, args...) }
 
-// settled returns the shell, once the steps of what has ended are recorded.
-func (d *Domain) settled(ctx context.Context) (Shell, error) {
+// settled returns the shell, once the steps of what has ended are recorded; with now, also of what goes on.
+func (d *Domain) settled(ctx context.Context, now bool) (Shell, error) {
 	shell := d.shell.Load()
 	if shell == nil {
 		return nil, fault.KernelUnsupported.New("this kernel keeps no steps")
 	}
-	return *shell, (*shell).Settle(ctx)
+	return *shell, (*shell).Settle(ctx, now)
 }
 
 // list answers Step.List.
@@ -42,7 +42,7 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 	}
 	kernel.Compute(call, func(ctx context.Context) (schema.StepListOutput, error) {
 		out := schema.StepListOutput{Steps: []schema.StepState{}, Trees: []schema.StepTree{}}
-		shell, err := d.settled(ctx)
+		shell, err := d.settled(ctx, false)
 		if err != nil {
 			return out, err
 		}
@@ -103,7 +103,7 @@ func (d *Domain) of(pid int64, agent string) ([]*Record, error) {
 func (d *Domain) get(call *kernel.Call, in *schema.StepGetInput) (out schema.StepGetOutput, _ error) {
 	pid := call.PID
 	kernel.Compute(call, func(ctx context.Context) (out schema.StepGetOutput, _ error) {
-		shell, err := d.settled(ctx)
+		shell, err := d.settled(ctx, false)
 		if err != nil {
 			return out, err
 		}
@@ -164,7 +164,7 @@ func items(s *schema.StepState) int {
 func (d *Domain) diff(call *kernel.Call, in *schema.StepDiffInput) (out schema.StepDiffOutput, _ error) {
 	pid := call.PID
 	kernel.Compute(call, func(ctx context.Context) (out schema.StepDiffOutput, _ error) {
-		shell, err := d.settled(ctx)
+		shell, err := d.settled(ctx, true)
 		if err != nil {
 			return out, err
 		}
