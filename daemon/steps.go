@@ -3,10 +3,8 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +105,13 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if c.User != nil {
 		home = c.User.Home
 	}
-	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: slices.Collect(maps.Keys(c.Copies)), Home: real(home)}
+	var copies []string
+	for path, copied := range c.Copies {
+		if copied != path { // else it writes there itself
+			copies = append(copies, path)
+		}
+	}
+	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: real(home)}
 	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}
