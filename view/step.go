@@ -156,6 +156,9 @@ func (s *Step) what(several bool) string {
 	if more := s.Files.Count() - int64(len(files)); more > 0 && len(files) > 0 {
 		paths = append(paths, fmt.Sprintf("%d more", more))
 	}
+	if n := s.Programs.Count; n > 0 && s.Files.Count() == 0 {
+		paths = []string{"programs: " + strconv.FormatInt(n, 10)}
+	}
 	if text != "" && paths != nil {
 		text += ": "
 	}

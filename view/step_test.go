@@ -45,7 +45,7 @@ func TestStepTable(t *testing.T) {
 	t.Parallel()
 	failed, shared, hostile, undo := step(2, schema.StepCall), step(3, schema.StepBackground), step(4, schema.StepActivity), step(7, schema.StepOfUndo, 1, 2, 3, 5)
 	failed.Result, failed.Files = new("failed"), schema.StepFiles{Made: 3, Removed: 1, Missed: 2, Items: []schema.StepFile{{Path: "src/cart.ts", What: "made"}}}
-	shared.Shared, shared.Tool, shared.Files = true, "background", schema.StepFiles{}
+	shared.Shared, shared.Tool, shared.Files, shared.Programs.Count = true, "background", schema.StepFiles{}, 3
 	commit := step(8, schema.StepCall)
 	commit.Files = schema.StepFiles{Made: 5, Changed: 1, Items: []schema.StepFile{{Path: ".git/HEAD", What: "changed"}, {Path: "sub/.git/HEAD", What: "changed"}}}
 	hostile.Agent, hostile.Tool, hostile.Files.Items[0].Path = "a\x1b[2J", "claude/mcp__github__create_issue\n", "\x1b]0;x\x07"+strings.Repeat("long/", 30)
@@ -56,7 +56,7 @@ func TestStepTable(t *testing.T) {
 STEP          TIME          TOOL              FILES  WHAT
 claude:1      12:00:00      Bash              ~1     undone: a.ts
 claude:2      12:00:00      Bash              +3 -1  undone, failed, 2 not kept…
-claude:3      12:00:00      background        ·      undone, shared
+claude:3      12:00:00      background        ·      undone, shared: programs: 3
 a\u001b[2J:4  Nov 20 12:00  mcp__github__...  ~1     \u001b]0;x\u0007long/long/…
 claude:7      12:00:00      undo              ~1     of 1-3, 5: a.ts
 claude:8      12:00:00      Bash              +5 ~1  .git, 5 more
