@@ -165,7 +165,7 @@ type program struct {
 }
 
 // patience is how long a program waits for the first reading of its directories before it starts.
-const patience = time.Second
+const patience = 3 * time.Second
 
 // Newcomer is what Enter is told of a program.
 type Newcomer struct {
