@@ -14,9 +14,9 @@ import (
 // maxDepth bounds the depth of a tree, since each level needs a descriptor.
 const maxDepth = 1000
 
-// openRoot opens the tree itself.
+// openRoot opens the tree itself. No link is followed: who can rename the directory could lead to any other with one.
 func openRoot(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := openPlain(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

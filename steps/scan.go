@@ -52,6 +52,13 @@ func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
 		return nil, fmt.Errorf("stat %s: %w", s.root, err)
 	}
 	c.dev = device(&st)
+	if id := [2]uint64{c.dev, st.Ino}; id != s.at {
+		if s.at != [2]uint64{} { // another directory took its place
+			s.watch.remove("")
+			s.walk = true
+		}
+		s.at = id
+	}
 	dirty, all := s.watch.take()
 	for path := range s.touched {
 		dirty = with(dirty, path)
@@ -153,7 +160,11 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 		if now.state.Exists() {
 			items = append(items, now)
 		}
-		if now.state.isDir() && (c.whole || !was.state.isDir() || c.dirs[join(path, name)] == nil) {
+		other := now.state.isDir() && was.state.isDir() && was.stamp.ino != now.stamp.ino // it took the place of the one that is known
+		if other {
+			c.watch.remove(join(path, name))
+		}
+		if now.state.isDir() && (c.whole || other || !was.state.isDir() || c.dirs[join(path, name)] == nil) {
 			below = append(below, name)
 		}
 	}

@@ -38,6 +38,7 @@ type Store struct {
 	dirs       map[string][]item // what the tree was at the last step, by directory
 	count      int64             // entries in them
 	filled     bool              // the tree is known
+	at         [2]uint64         // device and inode of the tree's directory
 	walk       bool              // the next cut walks the tree
 	touched    map[string]bool   // files to be read again, and the directories that they are in
 	pending    map[string]State  // what was at the last step where something is found to have changed since

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -21,6 +23,7 @@ type call struct {
 	cause   int64 // entry that began it
 	began   time.Time
 
+	mu       sync.Mutex              // for what follows: several trees may be cut at once
 	cuts     map[*tree][]*steps.Step // while it was open
 	with     []string                // what it shares them with
 	programs schema.StepItems
@@ -28,6 +31,8 @@ type call struct {
 }
 
 func (c *call) shares(other string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !slices.Contains(c.with, other) {
 		c.with = append(c.with, other)
 	}
@@ -35,6 +40,8 @@ func (c *call) shares(other string) {
 
 // state returns what is known of the step in a tree, before it ends.
 func (c *call) state(in *tree) *schema.StepState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return &schema.StepState{
 		Agent: c.program.agent, Step: c.number, PID: c.program.pid, Tree: in.root, Kind: schema.StepCall, Tool: c.tool, InputDigest: c.digest,
 		Cause: c.cause, Began: c.began.UnixMilli(), Programs: c.programs, Connections: c.hosts,
@@ -46,6 +53,17 @@ const maxOpen = 64
 
 // readTime is how long a tool call waits for the first reading of the trees.
 const readTime = 5 * time.Second
+
+// longestTool bounds a tool in a record, in bytes.
+const longestTool = 256
+
+// clip returns a text that is at most size bytes long.
+func clip(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	return strings.ToValidUTF8(text[:size-len("…")], "") + "…"
+}
 
 // keyOf names a tool call among those of its program.
 func keyOf(host, session, tool string, use *string) string {
@@ -79,9 +97,8 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		return out, nil
 	}
 	now := time.Now()
-	p.hooked.CompareAndSwap(nil, &now)
 	c := &call{
-		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: in.Host + "/" + in.Tool, digest: in.InputDigest,
+		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
 		cause: int64(job.Seq), cuts: make(map[*tree][]*steps.Step),
 	}
 	if before := t.closing(p, c.key); before != nil { // its end was lost
@@ -102,6 +119,7 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		err := one.take(limited)
 		cancel()
 		if ctx.Err() != nil {
+			t.abandon(c)
 			return out, ctx.Err()
 		}
 		if err != nil {
@@ -115,15 +133,39 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		one.open[c] = true
 		one.release()
 	}
-	if c.began.IsZero() { // none of its trees can be kept
+	p.hooked.CompareAndSwap(nil, &now) // only now: what was before is still the program's own activity
+	if c.began.IsZero() {              // none of its trees can be kept
 		t.unused(agent, c.number)
 		out.Step = 0
 		return out, nil
 	}
 	t.mu.Lock()
+	before := p.calls[c.key] // another of that name has begun meanwhile
 	p.calls[c.key] = c
 	t.mu.Unlock()
+	if before != nil {
+		t.over(before, resultUnknown)
+	}
 	return out, t.record()
+}
+
+// abandon takes back the begin of a call that nobody waits for any more.
+func (t *Trees) abandon(c *call) {
+	for _, one := range c.program.trees {
+		select {
+		case <-one.filled:
+		default:
+			continue
+		}
+		if one.take(context.Background()) == nil {
+			if one.open[c] {
+				now := time.Now()
+				one.cut(now)
+				one.finish(c, now, resultUnknown)
+			}
+			one.release()
+		}
+	}
 }
 
 // closing takes a call out of the open ones of its program; nil if there is none.
@@ -181,7 +223,9 @@ func (t *Trees) keys(p *program, in *schema.StepEndInput) (list []string) {
 func (t *Trees) over(c *call, result string) (files int64) {
 	about := &schema.StepState{PID: c.program.pid}
 	t.taken(about)
+	c.mu.Lock()
 	c.programs, c.hosts = about.Programs, about.Connections
+	c.mu.Unlock()
 	for _, one := range c.program.trees {
 		if one.take(context.Background()) != nil {
 			continue
@@ -199,13 +243,15 @@ func (t *Trees) over(c *call, result string) (files int64) {
 // finish ends a call in a tree, which was cut. Where it changed nothing, only the first of its trees has a record of it.
 func (one *tree) finish(c *call, now time.Time, result string) (files int64) {
 	delete(one.open, c)
-	cuts := c.cuts[one]
+	c.mu.Lock()
+	cuts, with := c.cuts[one], slices.Clone(c.with)
+	c.mu.Unlock()
 	if len(cuts) == 0 && one != c.program.trees[0] {
 		return 0
 	}
 	about := c.state(one)
 	about.Ended, about.Result = now.UnixMilli(), &result
-	about.Shared, about.With = len(c.with) > 0 && len(cuts) > 0, c.with
+	about.Shared, about.With = len(with) > 0 && len(cuts) > 0, with
 	one.finished(about, cuts)
 	return about.Files.Count()
 }

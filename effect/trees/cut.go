@@ -59,6 +59,60 @@ func (one *tree) authors(now time.Time, active map[*program]bool) (list []author
 	return append(list, others...)
 }
 
+// affected returns the programs that may work in a tree: its own, and those of trees in it or around it.
+func (t *Trees) affected(in *tree) map[int64]*program {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make(map[int64]*program)
+	for pid, p := range t.programs {
+		if !p.gone.Load() && slices.ContainsFunc(p.trees, func(o *tree) bool { return within(in.root, o.root) || within(o.root, in.root) }) {
+			list[pid] = p
+		}
+	}
+	return list
+}
+
+// neighbours returns the names of who may have changed something in this tree from one in it or around it.
+func (one *tree) neighbours() (names []string) {
+	one.mu.Lock()
+	names, one.near = one.near, nil
+	one.mu.Unlock()
+	for _, p := range one.affected(one) {
+		if slices.Contains(p.trees, one) {
+			continue
+		}
+		one.mu.Lock()
+		for _, c := range p.calls {
+			names = append(names, fmt.Sprintf("%s:%d", p.agent, c.number))
+		}
+		calls := len(p.calls)
+		one.mu.Unlock()
+		if hooked := p.hooked.Load(); calls == 0 && (hooked == nil || one.agents.Busy(p.pid, *hooked)) {
+			names = append(names, p.agent)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// tell lets the trees in this one and around it know who has changed something.
+func (one *tree) tell(authors []author) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	for _, other := range one.trees {
+		if other == one || !within(one.root, other.root) && !within(other.root, one.root) {
+			continue
+		}
+		for i := range authors {
+			a := &authors[i]
+			p := one.programs[a.about.PID]
+			if p != nil && !slices.Contains(p.trees, other) && !slices.Contains(other.near, a.name()) && len(other.near) < maxOpen {
+				other.near = append(other.near, a.name())
+			}
+		}
+	}
+}
+
 // busy returns the programs with hooks that have processes besides themselves.
 func (one *tree) busy() map[*program]bool {
 	active := make(map[*program]bool)
@@ -88,8 +142,12 @@ func (one *tree) cut(now time.Time) {
 	events, _ := one.store.Events()
 	one.period, one.since = period{events: events}, now
 	label := steps.Label{Kind: steps.Outside}
+	others := one.neighbours()
 	for i := range authors {
 		a := &authors[i]
+		if len(others) > 0 {
+			a.about.Shared, a.about.With = true, append(a.about.With, others...)
+		}
 		for j := range authors {
 			if j != i {
 				a.about.Shared, a.about.With = true, append(a.about.With, authors[j].name())
@@ -115,11 +173,16 @@ func (one *tree) cut(now time.Time) {
 		maps.Copy(active, one.active)
 	}
 	one.active = active
+	if made != nil {
+		one.tell(authors)
+	}
 	for i := range authors {
 		a := &authors[i]
 		switch {
 		case a.call != nil && made != nil:
+			a.call.mu.Lock()
 			a.call.cuts[one] = append(a.call.cuts[one], made)
+			a.call.mu.Unlock()
 			for _, other := range a.about.With {
 				a.call.shares(other)
 			}
@@ -248,9 +311,12 @@ func count(f *schema.StepFiles, c *steps.Change) {
 
 func item(f *schema.StepFiles, path, what string) {
 	if len(f.Items) < schema.MaxStepItems {
-		f.Items = append(f.Items, schema.StepFile{Path: text(path), What: what})
+		f.Items = append(f.Items, schema.StepFile{Path: clip(text(path), longestPath), What: what})
 	}
 }
+
+// longestPath bounds a path in a record, in bytes.
+const longestPath = 4096
 
 // text returns a path as text: bytes that are none are escaped.
 func text(path string) string {

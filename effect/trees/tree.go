@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/rmtree"
+	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
 )
@@ -45,6 +46,8 @@ type tree struct {
 
 	// active are the programs that were busy at the last cut: what changes until the next one can be theirs.
 	active map[*program]bool
+
+	near []string // who has changed something in a tree in this one, or around it, since the last cut; Trees.mu guards it
 }
 
 // period is one of activity of programs without hooks.
@@ -74,6 +77,12 @@ func (one *tree) fill() {
 	}
 	if err == nil {
 		err = one.read(before)
+	}
+	if err == nil {
+		one.left = time.Now() // it is closed again if nobody enters
+		if len(before) > 0 {
+			one.note() // what they did is recorded: what changes after this kernel is not theirs
+		}
 	}
 	if err != nil && one.store != nil {
 		err = errors.Join(err, one.give())
@@ -156,15 +165,15 @@ func (one *tree) read(before []used) (err error) {
 			return err
 		}
 	}
-	step, err := one.store.Fill(one.ending, label)
+	made, err := one.store.Fill(one.ending, label)
 	if err != nil || about == nil {
 		return err
 	}
-	if step == nil {
+	if made == nil {
 		one.unused(about.Agent, about.Step)
 		return nil
 	}
-	if err := complete(about, []*steps.Step{step}); err != nil {
+	if err := complete(about, []*steps.Step{made}); err != nil {
 		return err
 	}
 	one.later(about)
@@ -179,6 +188,26 @@ func (one *tree) recover() error {
 		agent  string
 		number uint64
 	}
+	type cutOf struct {
+		key
+		seq uint64
+	}
+	journaled := make(map[cutOf]bool) // numbers do not tell: a call that began before others may end after them
+	records, since := view.Of(""), uint64(0)
+	for _, r := range records {
+		if r.Tree != one.root {
+			continue
+		}
+		for _, cut := range r.Cuts {
+			journaled[cutOf{key{r.Agent, uint64(r.Step)}, uint64(cut)}] = true
+			if since == 0 || uint64(cut) < since {
+				since = uint64(cut)
+			}
+		}
+	}
+	forgotten := func(s *steps.Step) bool {
+		return len(records) >= step.MaxKept && int64(s.Number) <= view.Last(s.Agent) && (since == 0 || s.Seq < since)
+	}
 	lost := make(map[key][]*steps.Step)
 	var order []key
 	for from := uint64(1); ; {
@@ -189,7 +218,7 @@ func (one *tree) recover() error {
 		for i := range list {
 			s := &list[i]
 			from = s.Seq + 1
-			if s.Agent == "" || int64(s.Number) <= view.Last(s.Agent) {
+			if s.Agent == "" || journaled[cutOf{key{s.Agent, s.Number}, s.Seq}] || forgotten(s) {
 				continue
 			}
 			whole, err := one.store.Step(one.ending, s.Seq)

@@ -143,11 +143,12 @@ func (t *Trees) Close() {
 		t.Leave(pid)
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, one := range t.trees {
+	all := t.all()
+	clear(t.trees)
+	t.mu.Unlock()
+	for _, one := range all { // mu is not locked: who has the turn of a tree may need it
 		one.close()
 	}
-	clear(t.trees)
 }
 
 // program is an agent's program while it runs.
@@ -265,7 +266,9 @@ func (t *Trees) Leave(pid int64) {
 		one.leave(p)
 	}
 	t.mu.Lock()
-	delete(t.programs, pid)
+	if t.programs[pid] == p { // else it was started again meanwhile
+		delete(t.programs, pid)
+	}
 	t.mu.Unlock()
 	_ = t.record() // it logs what it cannot record, and the next one tries again
 }

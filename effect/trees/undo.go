@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +38,8 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	}
 	defer func() { _ = t.record() }() // it logs what it cannot record, and the next one tries again
 	defer one.release()
-	for _, p := range one.live {
-		defer t.agents.Freeze(p.pid)()
+	for _, pid := range slices.Sorted(maps.Keys(t.affected(one))) { // in this order, since undos in other trees freeze them too
+		defer t.agents.Freeze(pid)()
 	}
 	now := time.Now()
 	one.cut(now) // what changed until now is not the undo's
@@ -188,7 +189,7 @@ func tell(out *schema.StepUndoOutput, u *steps.Undone) {
 	for _, c := range u.Conflicts {
 		fmt.Fprintf(sum, "%q %q\n", c.Path, c.Why)
 		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(out.Conflicts) < schema.MaxStepItems {
-			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: text(c.Path), Why: c.Why, Aside: c.Aside})
+			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: clip(text(c.Path), longestPath), Why: clip(c.Why, 512), Aside: c.Aside})
 		}
 	}
 	out.Plan = hex.EncodeToString(sum.Sum(nil)[:16])
