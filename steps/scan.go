@@ -265,6 +265,9 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	if most := c.options.MaxFile; most > 0 && now.stamp.size > most {
 		return c.lost(path, now, fmt.Errorf("it has more than %d bytes", most))
 	}
+	if c.filled && c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes { // what changes is still told, and what is old can be forgotten
+		return c.lost(path, now, fmt.Errorf("the store has more than %d bytes", c.options.MaxBytes))
+	}
 	file, st, err := openFile(dir, now.name)
 	if err != nil {
 		return c.lost(path, now, err)
@@ -290,7 +293,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	case err != nil:
 		return stored(err)
 	}
-	if c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
+	if !c.filled && c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
 		return fmt.Errorf("%w: its contents take more than %d bytes", ErrTooLarge, c.options.MaxBytes)
 	}
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil || stampOf(&st) != now.stamp {

@@ -128,8 +128,11 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 			continue
 		}
 		one.enterNow(p)
-		c.began = time.Now()
-		one.cut(c.began)
+		began := time.Now()
+		c.mu.Lock()
+		c.began = began
+		c.mu.Unlock()
+		one.cut(began)
 		one.open[c] = true
 		one.release()
 	}

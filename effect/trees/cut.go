@@ -161,7 +161,9 @@ func (one *tree) cut(now time.Time) {
 	var err error
 	if len(authors) > 0 {
 		label, err = labelled(authors[0].about)
-		label.Always = authors[0].about.Programs.Count+authors[0].about.Connections.Count > 0
+		label.Always = slices.ContainsFunc(authors, func(a author) bool {
+			return a.about.Programs.Count+a.about.Connections.Count > 0 // what any of them has started would be lost
+		})
 	}
 	label.Except = one.copied
 	var made *steps.Step

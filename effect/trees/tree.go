@@ -121,7 +121,7 @@ func (one *tree) begin() (before []used, _ error) {
 	}
 	text, err := os.ReadFile(filepath.Join(one.dir, rootName))
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), err == nil && string(text) != one.root && strings.HasPrefix(one.root, string(text)): // a crash left it so
 		if err := os.WriteFile(filepath.Join(one.dir, rootName), []byte(one.root), 0o600); err != nil {
 			return nil, fmt.Errorf("make store of steps: %w", err)
 		}
@@ -152,8 +152,10 @@ func (one *tree) read(before []used) (err error) {
 		about = one.about(before[0].Agent, before[0].PID, schema.StepBackground, time.Now())
 		unknown := resultUnknown
 		about.Result = &unknown
+		about.Shared = true // a person, and programs outside, may have changed something while no kernel ran
+		about.With = append(about.With, "outside")
 		for _, other := range before[1:] {
-			about.Shared, about.With = true, append(about.With, other.Agent)
+			about.With = append(about.With, other.Agent)
 		}
 	}
 	if err = one.recover(); err != nil {

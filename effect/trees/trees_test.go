@@ -38,7 +38,9 @@ type world struct {
 	ended   map[int64]bool
 	busy    atomic.Bool
 	frozen  atomic.Int64
-	started schema.StepItems
+
+	freezing atomic.Pointer[func()]
+	started  schema.StepItems
 }
 
 func newWorld(t *testing.T) *world {
@@ -91,6 +93,9 @@ func (w *world) Busy(int64, time.Time) bool { return w.busy.Load() }
 
 func (w *world) Freeze(int64) func() {
 	w.frozen.Add(1)
+	if f := w.freezing.Load(); f != nil {
+		(*f)()
+	}
 	return func() { w.frozen.Add(-1) }
 }
 
@@ -366,7 +371,7 @@ func TestKilled(t *testing.T) {
 	w.write("a", "2")
 	w.open()
 	w.enter(2, "b")
-	w.want("a:1 background +0 ~1 -0 unknown")
+	w.want("a:1 background +0 ~1 -0 unknown with outside")
 }
 
 // TestUndoOfEnded: a tree in which nobody works is opened for an undo. Another plan than the one that was shown is refused.
