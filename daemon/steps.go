@@ -97,7 +97,7 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if c.Sandbox != host.SandboxOff {
 		for _, path := range c.Write {
 			if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(path, state+"/") {
-				dirs = append(dirs, path)
+				dirs = append(dirs, real(path))
 			}
 		}
 	}

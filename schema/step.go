@@ -41,9 +41,9 @@ var (
 	})
 
 	StepDiff = NewQuery[StepDiffInput, StepDiffOutput](Syscall{
-		Type: "Step.Diff", Domain: StepDomain, Alone: true,
+		Type: "Step.Diff", Domain: StepDomain, Alone: true, Grant: ByName,
 		Script:      "scripts/steps.txtar",
-		Description: "Returns what steps of an agent changed together, as git prints it, in parts: the caller's and its descendants', for the operator any. Secret contents are not in it.",
+		Description: "Returns what steps of an agent changed together, as git prints it, in parts. Secret contents are not in it; what is hidden from an agent can be, so it is the operator's, unless it is granted by its name.",
 	})
 
 	StepUndo = NewEffect[StepUndoInput, StepUndoOutput](Syscall{

@@ -26,6 +26,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Kernel records steps.
@@ -380,7 +381,12 @@ func (t *Trees) record() error {
 		}
 		s := t.unrecorded[0]
 		t.mu.Unlock()
-		if err := t.journal(&s); err != nil {
+		err := t.journal(&s)
+		if err != nil && fault.Of(err).Kind == fault.InvalidInput { // a bug: it would never be taken, and hold up all others
+			t.log.Error("a step is not recorded", "agent", s.Agent, "step", s.Step, "error", err)
+			err = nil
+		}
+		if err != nil {
 			t.log.Warn("a step is not journaled yet", "agent", s.Agent, "step", s.Step, "error", err)
 			return fmt.Errorf("record step %s:%d: %w", s.Agent, s.Step, err)
 		}

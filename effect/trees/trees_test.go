@@ -349,6 +349,11 @@ func TestRecorded(t *testing.T) {
 	if n := w.begin(2, "u"); n != 2 {
 		t.Errorf("the next step is %d", n)
 	}
+	again := w.steps.View().Of("a")[0].StepState
+	if _, err := w.Do(t.Context(), kernel.Own{Request: schema.StepEnded.With(&again)}); err != nil {
+		t.Error(err)
+	}
+	w.want("a:1 call +0 ~1 -0 unknown")
 }
 
 // TestKilled: what a program changed in a tree when its kernel was killed is its, although nothing says in which call.

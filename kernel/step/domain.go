@@ -6,6 +6,7 @@ package step
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -96,7 +97,7 @@ func New(processes kernel.Processes) *Domain {
 	d := &Domain{processes: processes}
 	d.Handlers = kernel.Bind(schema.StepDomain,
 		kernel.Effect(schema.StepBegin, same[schema.StepBeginInput]),
-		kernel.Step(schema.StepBegin.End, kernel.End, nil),
+		kernel.Step(schema.StepBegin.End, kernel.End, d.applyBegan),
 		kernel.Effect(schema.StepEnd, same[schema.StepEndInput]),
 		kernel.Step(schema.StepEnd.End, kernel.End, nil),
 		kernel.Step(schema.StepEnded, ended, d.applyEnded),
@@ -140,16 +141,43 @@ func ended(*kernel.Call, *schema.StepState) (schema.SuccessOutput, error) {
 	return schema.SuccessOutput{Success: true}, nil
 }
 
+// applyBegan keeps the number that a call was told, so that no other step gets it if this one is never recorded.
+func (d *Domain) applyBegan(e *kernel.Entry, _ *schema.EffectEnd) {
+	if out := kernel.Reply[schema.StepBeginOutput](e, schema.StepBegin.Output()); out.Step > 0 {
+		d.number(out.Agent, out.Step)
+	}
+}
+
+// number moves the number of a name's last step on.
+func (d *Domain) number(agent string, step int64) {
+	if last, _ := d.names.Get(agent); last < step {
+		d.names.Set(agent, step)
+		d.dirty = true
+	}
+}
+
 func (d *Domain) applyEnded(_ *kernel.Entry, in *schema.StepState) {
+	if d.again(in) {
+		return
+	}
 	r := &Record{*in, d.last + 1}
 	r.Files.Items, r.Programs.Items, r.Connections.Items = first(in.Files.Items), nil, nil
 	d.put(r)
-	if last, _ := d.names.Get(r.Agent); last < r.Step {
-		d.names.Set(r.Agent, r.Step)
-	}
+	d.number(r.Agent, r.Step)
 	if d.records.Len() > MaxKept {
 		d.records.PopMin()
 	}
+}
+
+// again reports whether a step was recorded before: who was not told in time that it is journaled records it again.
+func (d *Domain) again(in *schema.StepState) (twice bool) {
+	looked := 0
+	d.records.Reverse(func(_ int64, r *Record) bool {
+		looked++
+		twice = r.Agent == in.Agent && r.Step == in.Step && r.Tree == in.Tree && r.Ended == in.Ended && slices.Equal(r.Cuts, in.Cuts)
+		return !twice && looked < 64
+	})
+	return twice
 }
 
 // Bounds of the files that a record has, so that all records take little memory.
