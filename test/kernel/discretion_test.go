@@ -13,7 +13,7 @@ import (
 
 // told are the members whose value an error may repeat, since it names something.
 func told() []string {
-	return []string{"key", "cursor", "name", "syscall", "resource_id", "resources", "allowed_syscalls", "capabilities", "resource_quotas", "agent_id", "uri", "base"}
+	return []string{"key", "cursor", "name", "syscall", "resource_id", "resources", "allowed_syscalls", "capabilities", "resource_quotas", "agent_id", "agent", "uri", "base"}
 }
 
 // TestErrorsRepeatNoValue puts a value into each member of each syscall, in forms that the member does not accept and in

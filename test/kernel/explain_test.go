@@ -57,6 +57,9 @@ func TestExplain(t *testing.T) {
 		t.Errorf("a call that was asked about is in the journal")
 	}
 	for typ, list := range questions() {
+		if typ == "Step.Get" || typ == "Step.Diff" {
+			continue // which steps there are is found out beside the loop, once what has ended is recorded
+		}
 		for _, data := range list {
 			operator.foretells(operator.explain(typ, data, ""), typ, data)
 		}

@@ -31,6 +31,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/rewind"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/record"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -77,7 +78,7 @@ func assemble(t *testing.T) *parts {
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
-			schema.Job: job.New(nil), schema.Budget: budget.NewDomain(budget.New(), view), schema.Approval: approval.New(view), schema.Rewind: rewind.New(view),
+			schema.Job: job.New(nil), schema.Budget: budget.NewDomain(budget.New(), view), schema.Approval: approval.New(view), schema.Rewind: rewind.New(view), schema.StepDomain: step.New(view),
 			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: idempotency.New(),

@@ -91,7 +91,7 @@ func TestTrace(t *testing.T) {
 
 // pushing are the kernel's own commands that continue and end subscriptions, which TestMessagesPushed, TestRecordFollowed,
 // TestListFollowed and TestJobs test.
-var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true, "Approval.Watch": true}
+var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true, "Approval.Watch": true, "Step.Watch": true}
 
 // noted are the kernel's own commands that no call of this test causes. Other tests cover some of them: Syscall.Invoke is the
 // call of a registered syscall itself (TestRegister), a job runs when it is due (TestJobTrace), a rule asks (TestApprovals), an
@@ -99,9 +99,9 @@ var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ip
 // cause (test/state, TestUndoIsCausedByWhatItUndoes).
 var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Taken": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
-// ofPrograms reports whether only agents with programs cause a command: test/agents and test/http test those.
+// ofPrograms reports whether only agents with programs cause a command: test/agents, test/http and test/scripts test those.
 func ofPrograms(typ string) bool {
-	return typ == "Process.NoteStart" || typ == "Process.NoteEnd" || strings.HasPrefix(typ, "Net.")
+	return typ == "Process.NoteStart" || typ == "Process.NoteEnd" || typ == "Program.Exec" || typ == "Step.Ended" || strings.HasPrefix(typ, "Net.")
 }
 
 // checkSteps checks the kernel's own commands in a log, and counts them by type.
