@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
 )
 
@@ -117,14 +118,26 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	}
 }
 
+// errNoSteps is the error of a kernel that serves one call: it runs no programs.
+var errNoSteps = fault.KernelUnsupported.New("this kernel keeps no steps")
+
 func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.StepBeginInput) (schema.StepBeginOutput, error) {
+	if d.trees == nil {
+		return schema.StepBeginOutput{}, errNoSteps
+	}
 	return d.trees.Begin(ctx, job, in)
 }
 
 func (d *Daemon) endStep(ctx context.Context, job *kernel.Job, in *schema.StepEndInput) (schema.StepEndOutput, error) {
+	if d.trees == nil {
+		return schema.StepEndOutput{}, errNoSteps
+	}
 	return d.trees.End(ctx, job, in)
 }
 
 func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) (schema.StepUndoOutput, error) {
+	if d.trees == nil {
+		return schema.StepUndoOutput{}, errNoSteps
+	}
 	return d.trees.Undo(ctx, job, do)
 }

@@ -52,14 +52,13 @@ func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
 		return nil, fmt.Errorf("stat %s: %w", s.root, err)
 	}
 	c.dev = device(&st)
-	if id := [2]uint64{c.dev, st.Ino}; id != s.at {
-		if s.at != [2]uint64{} { // another directory took its place
-			s.watch.remove("")
-			s.walk = true
-		}
-		s.at = id
-	}
 	dirty, all := s.watch.take()
+	if id := [2]uint64{c.dev, st.Ino}; s.at == [2]uint64{} {
+		s.at = id
+	} else if id != s.at || !s.watch.has("") { // another directory took its place
+		s.watch.remove("")
+		s.walk, s.at = true, id
+	}
 	for path := range s.touched {
 		dirty = with(dirty, path)
 	}
@@ -160,7 +159,8 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 		if now.state.Exists() {
 			items = append(items, now)
 		}
-		other := now.state.isDir() && was.state.isDir() && was.stamp.ino != now.stamp.ino // it took the place of the one that is known
+		// Another one took the place of the one that is known: it may have the same inode, but has no watch.
+		other := now.state.isDir() && was.state.isDir() && (was.stamp.ino != now.stamp.ino || !c.watch.has(join(path, name)))
 		if other {
 			c.watch.remove(join(path, name))
 		}

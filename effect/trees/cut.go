@@ -72,7 +72,7 @@ func (t *Trees) affected(in *tree) map[int64]*program {
 	return list
 }
 
-// neighbours returns the names of who may have changed something in this tree from one in it or around it.
+// neighbours returns the names of programs of trees inside and around this one that may have changed something here.
 func (one *tree) neighbours() (names []string) {
 	one.mu.Lock()
 	names, one.near = one.near, nil
@@ -95,8 +95,8 @@ func (one *tree) neighbours() (names []string) {
 	return slices.Compact(names)
 }
 
-// tell lets the trees in this one and around it know who has changed something.
-func (one *tree) tell(authors []author) {
+// passOn notes in the trees inside and around this one who may have changed something there too.
+func (one *tree) passOn(authors []author) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	for _, other := range one.trees {
@@ -176,7 +176,7 @@ func (one *tree) cut(now time.Time) {
 	}
 	one.active = active
 	if made != nil {
-		one.tell(authors)
+		one.passOn(authors)
 	}
 	for i := range authors {
 		a := &authors[i]

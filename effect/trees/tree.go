@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/held"
 	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
@@ -47,7 +48,7 @@ type tree struct {
 	// active are the programs that were busy at the last cut: what changes until the next one can be theirs.
 	active map[*program]bool
 
-	near []string // who has changed something in a tree in this one, or around it, since the last cut; Trees.mu guards it
+	near []string // programs and calls of trees inside and around this one that changed something since the last cut; Trees.mu guards it
 }
 
 // period is one of activity of programs without hooks.
@@ -254,8 +255,8 @@ func (one *tree) recover() error {
 	return nil
 }
 
-// secret names the files whose content is stored sealed.
-func secret(name string) bool { return strings.HasPrefix(path.Base(name), ".env") }
+// secret reports whether the content of a file is stored sealed: of those that agents do not see until their user shows them.
+func secret(name string) bool { return held.Named(path.Base(name)) }
 
 // take waits for the turn. It fails if the tree cannot be kept, or is closed.
 func (one *tree) take(ctx context.Context) error {

@@ -147,7 +147,7 @@ func (t *Trees) Close() {
 	all := t.all()
 	clear(t.trees)
 	t.mu.Unlock()
-	for _, one := range all { // mu is not locked: who has the turn of a tree may need it
+	for _, one := range all { // without mu, since an undo that is still running needs it
 		one.close()
 	}
 }
@@ -184,9 +184,8 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 		return nil
 	}
 	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[string]*call), refused: make(map[string]string)}
-	over := make(chan time.Time)
-	close(over)
-	var late <-chan time.Time = time.After(patience)
+	soon, cancel := context.WithTimeout(t.ending, patience)
+	defer cancel()
 	for _, dir := range about.Dirs {
 		root, why := chosen(dir, about.Home)
 		if why != "" {
@@ -210,9 +209,8 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 	for _, one := range p.trees {
 		select {
 		case <-one.filled:
-		case <-late:
+		case <-soon.Done():
 			p.late.Store(true)
-			late = over
 		}
 		one.enter(p)
 		if why := one.uncovered(); why != "" {

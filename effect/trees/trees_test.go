@@ -39,8 +39,7 @@ type world struct {
 	busy    atomic.Bool
 	frozen  atomic.Int64
 
-	freezing atomic.Pointer[func()]
-	started  schema.StepItems
+	started schema.StepItems
 }
 
 func newWorld(t *testing.T) *world {
@@ -93,9 +92,6 @@ func (w *world) Busy(int64, time.Time) bool { return w.busy.Load() }
 
 func (w *world) Freeze(int64) func() {
 	w.frozen.Add(1)
-	if f := w.freezing.Load(); f != nil {
-		(*f)()
-	}
 	return func() { w.frozen.Add(-1) }
 }
 

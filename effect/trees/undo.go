@@ -50,7 +50,7 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 		return out, fmt.Errorf("plan undo: %w", err)
 	}
 	out.Steps, out.Shared = numbersOf(list), sharedOf(list)
-	tell(&out, plan)
+	report(&out, plan)
 	out.DryRun = do.DryRun != nil && *do.DryRun
 	switch {
 	case do.Expect != nil && *do.Expect != out.Plan:
@@ -73,7 +73,7 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	if done != nil && done.Step != nil {
 		one.finished(about, []*steps.Step{done.Step})
 		out.Step = about.Step
-		tell(&out, done)
+		report(&out, done)
 	} else {
 		one.unused(about.Agent, about.Step)
 	}
@@ -173,8 +173,8 @@ func sharedOf(list []*step.Record) (others []string) {
 	return others
 }
 
-// tell adds to an answer what an undo does. What does not fit is left out, and counted.
-func tell(out *schema.StepUndoOutput, u *steps.Undone) {
+// report adds to an answer what an undo does. What does not fit is left out, and counted.
+func report(out *schema.StepUndoOutput, u *steps.Undone) {
 	out.Files, out.Conflicts = schema.StepFiles{}, nil
 	sum, size := sha256.New(), 0
 	for _, c := range u.Changes {

@@ -169,7 +169,7 @@ func (d *Domain) applyEnded(_ *kernel.Entry, in *schema.StepState) {
 	}
 }
 
-// again reports whether a step was recorded before: who was not told in time that it is journaled records it again.
+// again reports whether a step was recorded before. The shell records it again if the first answer came too late.
 func (d *Domain) again(in *schema.StepState) (twice bool) {
 	looked := 0
 	d.records.Reverse(func(_ int64, r *Record) bool {

@@ -2,6 +2,7 @@ package trees_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 // TestRootReplaced: a tree whose directory became a link to another is not read through the link.
 func TestRootReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -29,7 +31,6 @@ func TestRootReplaced(t *testing.T) {
 	testkit.Must(t, os.Symlink(private, filepath.Join(w.home, "work")))
 	testkit.Must(t, os.WriteFile(filepath.Join(w.home, "aside", "x"), nil, 0o600)) // an event of the directory that is watched
 	w.finish(1, "u1")
-	t.Log(w.all())
 	text, _, err := w.Diff(t.Context(), &step.Diff{Records: w.steps.View().Of("a")})
 	if strings.Contains(string(text), "SECRETKEY") {
 		t.Errorf("the agent reads what it may not: %s %v", text, err)
@@ -38,6 +39,7 @@ func TestRootReplaced(t *testing.T) {
 
 // TestRootReplacedUndo: an undo does not write through it either.
 func TestRootReplacedUndo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("keys", "the agent's\n")
 	w.enter(1, "a")
@@ -58,6 +60,7 @@ func TestRootReplacedUndo(t *testing.T) {
 
 // TestDirReplaced: another directory at a path is read, although the path was a directory before.
 func TestDirReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("sub/f", "1")
 	w.write("empty/f", "1")
@@ -80,11 +83,11 @@ func TestDirReplaced(t *testing.T) {
 	if n := w.finish(1, "u3"); n != 1 {
 		t.Errorf("removed and made: %d files", n)
 	}
-	t.Log(w.all())
 }
 
 // TestLongTool: a tool of the longest name does not keep steps from being recorded.
 func TestLongTool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -101,6 +104,7 @@ func TestLongTool(t *testing.T) {
 
 // TestLongPath: so does a path that is no text.
 func TestLongPath(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	long := w.path("")
@@ -122,6 +126,7 @@ func TestLongPath(t *testing.T) {
 
 // TestBeforeFirstBegin: what a program did before it first said that a call begins is its.
 func TestBeforeFirstBegin(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -133,6 +138,7 @@ func TestBeforeFirstBegin(t *testing.T) {
 
 // TestNested: what changes in a tree inside a tree is not only that of who works in the outer one.
 func TestNested(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	testkit.Must(t, os.MkdirAll(w.path("sub/.git"), 0o755))
 	testkit.Must(t, os.MkdirAll(w.path(".git"), 0o755))
@@ -144,7 +150,6 @@ func TestNested(t *testing.T) {
 	w.write("sub/f", "of b")
 	w.finish(2, "v")
 	w.finish(1, "u")
-	t.Log(w.all())
 	out, err := w.undo("a", 1)
 	t.Logf("%+v %v", out, err)
 	if w.read("sub/f") != "of b" && len(out.Shared) == 0 {
@@ -154,6 +159,7 @@ func TestNested(t *testing.T) {
 
 // TestLostOverlapping: a call that was open when the kernel was killed is recorded although a later one was.
 func TestLostOverlapping(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -184,6 +190,7 @@ func TestLostOverlapping(t *testing.T) {
 
 // TestTwoTrees: calls of a program with two trees begin and end at once.
 func TestTwoTrees(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := filepath.Join(w.home, "other")
 	testkit.Must(t, os.MkdirAll(other, 0o755))
@@ -206,34 +213,28 @@ func TestTwoTrees(t *testing.T) {
 	w.finish(1, "long")
 }
 
-// TestCloseDuringUndo: the kernel may end while an undo runs.
+// TestCloseDuringUndo: the kernel may end while what a program that has left did is undone.
 func TestCloseDuringUndo(t *testing.T) {
-	w := newWorld(t)
-	w.write("a", "1")
-	w.enter(1, "a")
-	w.begin(1, "u")
-	w.write("a", "2")
-	w.finish(1, "u")
-	at, on := make(chan struct{}), make(chan struct{})
-	freezing := func() { close(at); <-on }
-	w.freezing.Store(&freezing)
-	undone := make(chan error, 1)
-	go func() { _, err := w.undo("a", 1); undone <- err }()
-	<-at
-	closed := make(chan struct{})
-	go func() { w.Close(); close(closed) }()
-	time.Sleep(300 * time.Millisecond)
-	close(on)
-	select {
-	case <-closed:
-	case <-time.After(5 * time.Second):
-		t.Fatal("deadlock")
+	t.Parallel()
+	for range 6 {
+		w := newWorld(t)
+		w.write("f0", "0")
+		w.enter(1, "a")
+		for i := range 300 {
+			w.write(fmt.Sprint("f", i), "1")
+		}
+		w.Leave(1)
+		ended := make(chan error, 2)
+		go func() { _, err := w.undo("a", 1); ended <- err }()
+		go func() { w.Close(); ended <- nil }()
+		testkit.Receive(t, ended, "the end of undo or kernel")
+		testkit.Receive(t, ended, "the end of both")
 	}
-	t.Log(<-undone)
 }
 
 // TestAfterKill: what a person changed while no kernel ran is not told as an agent's alone.
 func TestAfterKill(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -244,7 +245,6 @@ func TestAfterKill(t *testing.T) {
 	w.write("a", "a person's, days later")
 	w.open()
 	w.enter(2, "b")
-	t.Log(w.all())
 	for _, r := range w.steps.View().Of("a") {
 		if !r.Shared {
 			t.Errorf("it is said to be the agent's alone: %+v", r.StepState)
@@ -254,6 +254,7 @@ func TestAfterKill(t *testing.T) {
 
 // TestRootFile: a file that a power cut left empty does not keep a tree from being kept.
 func TestRootFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -266,6 +267,7 @@ func TestRootFile(t *testing.T) {
 
 // TestProgramsOfSecondAuthor: what a program has started is recorded, although a call is open beside it and nothing changed.
 func TestProgramsOfSecondAuthor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("a", "1")
 	w.enter(1, "a")
@@ -290,6 +292,7 @@ func TestProgramsOfSecondAuthor(t *testing.T) {
 
 // TestFull: a store that is full does not end the recording for good.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Close()
 	w.settings.MaxBytes, w.settings.KeepBytes = 1<<20, 1<<18
