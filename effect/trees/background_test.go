@@ -17,5 +17,5 @@ func TestBackgroundEnds(t *testing.T) {
 	w.finish(1, "u2")
 	w.write("b", "a person's")
 	w.Leave(1)
-	w.want("a:1 call +0 ~0 -0 ok", "a:3 background +1 ~0 -0", "a:2 call +0 ~0 -0 ok")
+	w.want("a:1 call +0 ~0 -0 ok", "a:2 background +1 ~0 -0", "a:3 call +0 ~0 -0 ok")
 }

@@ -112,8 +112,6 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		out.Uncovered = &why
 		return out, nil
 	}
-	c.number = t.next(agent)
-	out.Step = c.number
 	for _, one := range p.trees {
 		limited, cancel := context.WithTimeout(ctx, readTime)
 		err := one.take(limited)
@@ -132,16 +130,18 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 		c.mu.Lock()
 		c.began = began
 		c.mu.Unlock()
-		one.cut(began)
+		one.cut(began, nil)
+		if c.number == 0 { // after what was before it
+			c.number = t.next(agent)
+		}
 		one.open[c] = true
 		one.release()
 	}
 	p.hooked.CompareAndSwap(nil, &now) // only now: what was before is still the program's own activity
-	if c.began.IsZero() {              // none of its trees can be kept
-		t.unused(agent, c.number)
-		out.Step = 0
+	if c.number == 0 {                 // none of its trees can be kept
 		return out, nil
 	}
+	out.Step = c.number
 	t.mu.Lock()
 	before := p.calls[c.key] // another of that name has begun meanwhile
 	p.calls[c.key] = c
@@ -163,7 +163,7 @@ func (t *Trees) abandon(c *call) {
 		if one.take(context.Background()) == nil {
 			if one.open[c] {
 				now := time.Now()
-				one.cut(now)
+				one.cut(now, nil)
 				one.finish(c, now, resultUnknown)
 			}
 			one.release()
@@ -235,7 +235,7 @@ func (t *Trees) over(c *call, result string) (files int64) {
 		}
 		if one.open[c] {
 			now := time.Now()
-			one.cut(now)
+			one.cut(now, nil)
 			files += one.finish(c, now, result)
 		}
 		one.release()

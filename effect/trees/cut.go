@@ -135,8 +135,9 @@ func (one *tree) about(agent string, pid int64, kind string, now time.Time) *sch
 	return &schema.StepState{Agent: agent, PID: pid, Tree: one.root, Kind: kind, Tool: kind, Began: began.UnixMilli()}
 }
 
-// cut records what changed since the last cut, as that of those who may have changed it.
-func (one *tree) cut(now time.Time) {
+// cut records what changed since the last cut, as that of those who may have changed it. What only started programs is no step of a
+// program yet, unless it is leaving.
+func (one *tree) cut(now time.Time, leaving *program) {
 	active := one.busy()
 	authors := one.authors(now, active)
 	events, _ := one.store.Events()
@@ -162,7 +163,8 @@ func (one *tree) cut(now time.Time) {
 	if len(authors) > 0 {
 		label, err = labelled(authors[0].about)
 		label.Always = slices.ContainsFunc(authors, func(a author) bool {
-			return a.about.Programs.Count+a.about.Connections.Count > 0 // what any of them has started would be lost
+			last := a.call != nil || leaving != nil && a.about.PID == leaving.pid
+			return last && a.about.Programs.Count+a.about.Connections.Count > 0
 		})
 	}
 	label.Except = one.copied
@@ -191,6 +193,7 @@ func (one *tree) cut(now time.Time) {
 		case a.call != nil:
 		case made == nil:
 			one.unused(a.about.Agent, a.about.Step)
+			one.back(a.about)
 		default:
 			a.about.Ended = now.UnixMilli()
 			one.finished(a.about, []*steps.Step{made})

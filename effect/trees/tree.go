@@ -321,7 +321,7 @@ func (one *tree) enterNow(p *program) {
 	if p.gone.Load() || one.live[p.pid] == p {
 		return
 	}
-	one.cut(time.Now()) // what was before is not its
+	one.cut(time.Now(), nil) // what was before is not its
 	one.live[p.pid] = p
 	one.missed = one.missed || p.late.Load()
 	one.note()
@@ -354,7 +354,7 @@ func (one *tree) leave(p *program) {
 		return
 	}
 	now := time.Now()
-	one.cut(now)
+	one.cut(now, p)
 	for c := range one.open {
 		if c.program == p {
 			one.finish(c, now, resultUnknown)
@@ -377,7 +377,7 @@ func (one *tree) settle(ctx context.Context) error {
 	}
 	defer one.release()
 	if len(one.open) == 0 && len(one.live) > 0 {
-		one.cut(time.Now())
+		one.cut(time.Now(), nil)
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (one *tree) tick(now time.Time) {
 	case events != p.events && now.Sub(p.began) < longest:
 		p.last, p.events = now, events
 	case now.Sub(p.last) >= quiet, now.Sub(p.began) >= longest:
-		one.cut(now)
+		one.cut(now, nil)
 	}
 }
 

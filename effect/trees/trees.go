@@ -163,7 +163,8 @@ type program struct {
 	refused map[string]string         // directories that are not kept, and why
 	gone    atomic.Bool               // it has ended
 	late    atomic.Bool               // it began before its trees were read
-	hosts   schema.StepItems          // where it connected to since that was last taken
+	started schema.StepItems          // what it has started since a step had that
+	hosts   schema.StepItems          // where it connected to since a step had that
 }
 
 // patience is how long a program waits for the first reading of its directories before it starts.
@@ -331,14 +332,31 @@ func (t *Trees) Connected(pid int64, where string, refused bool) {
 	}
 }
 
-// taken adds to a step what its program has started, and connected to, since that was last asked.
+// taken adds to a step what its program has started, and connected to, since a step last had that.
 func (t *Trees) taken(s *schema.StepState) {
-	s.Programs = t.agents.Started(s.PID)
+	more := t.agents.Started(s.PID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Programs = more
+	if p := t.programs[s.PID]; p != nil {
+		s.Programs = joined(p.started, more)
+		s.Connections, p.started, p.hosts = p.hosts, schema.StepItems{}, schema.StepItems{}
+	}
+}
+
+// back keeps what was taken for a step, which did not become one, for the next.
+func (t *Trees) back(s *schema.StepState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p := t.programs[s.PID]; p != nil {
-		s.Connections, p.hosts = p.hosts, schema.StepItems{}
+		p.started, p.hosts = joined(s.Programs, p.started), joined(s.Connections, p.hosts)
 	}
+}
+
+// joined returns two lists as one.
+func joined(a, b schema.StepItems) schema.StepItems {
+	items := slices.Concat(a.Items, b.Items)
+	return schema.StepItems{Count: a.Count + b.Count, Refused: a.Refused + b.Refused, Items: items[:min(len(items), schema.MaxStepItems)]}
 }
 
 // next returns the number of the next step of a name.

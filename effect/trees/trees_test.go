@@ -191,15 +191,17 @@ func TestCalls(t *testing.T) {
 	w.finish(1, "u2")
 	w.busy.Store(true)
 	w.write("d", "a server's")
-	w.begin(1, "u3")
+	if n := w.begin(1, "u3"); n != 4 { // after what was before it
+		t.Errorf("the step is %d", n)
+	}
 	testkit.Must(t, os.Remove(w.path("a")))
 	w.finish(1, "u3")
-	w.want("a:1 call +1 ~1 -0 ok", "a:2 call +0 ~0 -0 ok", "a:4 background +1 ~0 -0", "a:3 call +0 ~0 -1 ok")
+	w.want("a:1 call +1 ~1 -0 ok", "a:2 call +0 ~0 -0 ok", "a:3 background +1 ~0 -0", "a:4 call +0 ~0 -1 ok")
 
 	if _, err := w.undo("a", 1); !errors.Is(err, fault.StepsConflict) {
 		t.Errorf("undo of what was removed since: %v", err)
 	}
-	testkit.Value(w.undo("a", 3))(t)
+	testkit.Value(w.undo("a", 4))(t)
 	testkit.Value(w.undo("a", 1))(t)
 	if got := w.read("a") + w.read("b") + w.read("c") + w.read("d"); got != "1nonea person'sa server's" {
 		t.Errorf("after the undo: %s", got)

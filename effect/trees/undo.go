@@ -42,7 +42,7 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 		defer t.agents.Freeze(pid)()
 	}
 	now := time.Now()
-	one.cut(now) // what changed until now is not the undo's
+	one.cut(now, nil) // what changed until now is not the undo's
 	options := steps.UndoOptions{Before: steps.Label{Kind: steps.Outside}, Partial: do.Partial != nil && *do.Partial, DryRun: true}
 	seqs := cutsOf(list)
 	plan, err := one.store.Undo(ctx, seqs, options)
