@@ -90,7 +90,8 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		used++
 		checkAnswers(t, c.finish(), all, opened, answered)
 	}
-	if answered["reply"] < secrets/50 || answered["error"] < secrets/2 || answered["opened"] < 2*used/len(ways)/2 {
+	rounds := used / len(ways) // in each, some calls of those that no syscall can fail are answered
+	if answered["reply"] < 10*rounds || answered["error"] < secrets/2 || answered["opened"] < rounds {
 		t.Errorf("%d secrets in %d ways were answered with %v", used, len(ways), answered)
 	}
 	p.look(t, known, "while it runs")
