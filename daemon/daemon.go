@@ -33,6 +33,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/internal/dirwatch"
+	"github.com/promptware-os/pwos/internal/front"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -109,7 +110,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		locate:  journal.Locate,
 		doors:   unixsock.Keeper{Log: log, Watch: dirwatch.Open, Inside: insideDir(unixsock.PlacesIn(cfg.RuntimeDir))},
 	}
-	d.programs = &programs.Programs{Instance: cfg.StateDir, Line: cfg.Limits.LineBytes, Log: log}
+	d.programs = &programs.Programs{Instance: cfg.StateDir, Shim: front.Beside, Line: cfg.Limits.LineBytes, Log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
 	return d
 }

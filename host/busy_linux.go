@@ -57,10 +57,10 @@ func (p *Process) Busy(since time.Time) bool {
 	return false
 }
 
-// isOwn reports whether a program is this one: client and daemon can be one file, or two in a directory.
+// isOwn reports whether a program is this one: client, daemon and front can be one file, or several in a directory.
 func isOwn(exe, self string) bool {
 	dir, name := filepath.Split(exe)
-	return exe == self || dir+"pwosd" == self && name == "pwos"
+	return exe == self || dir == filepath.Dir(self)+"/" && (name == "pwos" || name == "pwosd" || name == "pwos-front")
 }
 
 // born returns when a process was started, in ticks since the machine was, and its parent. Zombies count as gone.

@@ -19,6 +19,8 @@ type Options struct {
 	Instance string
 	// Means are the machine's means to confine programs; nil: those that Probe finds.
 	Means *Means
+	// Shim is the path of a program that calls Shim, and starts the programs of agents in place of this one; "": this one.
+	Shim string
 }
 
 // Host starts programs and tracks them. Its methods may be called from any goroutine.
@@ -27,6 +29,7 @@ type Host struct {
 	means    Means
 	rootOnly rootOnly
 	forks    *forks
+	shim     *shimFile
 	search   *census
 	covers   covers
 	closing  chan struct{} // closed when Close starts
@@ -65,13 +68,18 @@ func New(o Options) (*Host, error) {
 		}
 		o.Means = &found
 	}
+	shim, err := openShim(o.Shim)
+	if err != nil {
+		return nil, fmt.Errorf("open host: %w", err)
+	}
 	h := &Host{
-		own: own, means: *o.Means, forks: newForks(), search: &census{}, closing: make(chan struct{}),
+		own: own, means: *o.Means, forks: newForks(), shim: shim, search: &census{}, closing: make(chan struct{}),
 		agents: map[mark]*Process{}, claims: map[string]*Process{}, outlets: map[string]chan struct{}{},
 	}
 	w, err := h.startGuard()
 	if err != nil {
 		h.forks.stop()
+		h.shim.close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	h.workers.Add(2)
@@ -105,6 +113,7 @@ func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.dropGuard()
 	h.workers.Wait()
 	h.forks.stop()
+	h.shim.close()
 }
 
 // Processes returns the running programs of agents, in no particular order.

@@ -191,7 +191,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	o.mark = p.mark
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
-		argv: append([]string{shimArg, shimArg}, o.words()...), env: shimEnv(), dir: p.command.Dir, files: files,
+		path: h.shim.path(), argv: append([]string{shimArg, shimArg}, o.words()...), env: shimEnv(), dir: p.command.Dir, files: files,
 		first: born == nil && p.plan != nil && p.plan.PIDs,
 	})
 	if err == nil && born != nil {
@@ -264,8 +264,9 @@ type forks struct {
 	done  chan struct{}
 }
 
-// forkCall is a request to start a process: this program, in a new session.
+// forkCall is a request to start a process in a new session.
 type forkCall struct {
+	path  string // of the program; "": this one
 	argv  []string
 	env   []string
 	dir   string
@@ -313,9 +314,12 @@ func (f *forks) fork(c *forkCall) (*watched, error) {
 
 // do forks.
 func (c *forkCall) do() (*watched, error) {
-	self, err := itself()
-	if err != nil {
-		return nil, err
+	self := c.path
+	if self == "" {
+		var err error
+		if self, err = itself(); err != nil {
+			return nil, err
+		}
 	}
 	attr := &syscall.ProcAttr{Dir: c.dir, Env: c.env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	for _, file := range c.files {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -75,7 +76,7 @@ func RunHook(ctx context.Context, question *os.File, dir string, args ...string)
 		return 0, "", ran
 	}
 	if ran != nil {
-		status = int(exitDeny)
+		status = hookrun.DenyStatus
 	}
 	text, err := os.ReadFile(stderr.Name())
 	return status, string(text), err

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/internal/front"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
@@ -98,9 +98,9 @@ func newHookUninstall(a *app) *cobra.Command {
 
 // hookEntry returns a function that returns the entry of pwos for an event in a host's settings.
 func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) (func(event string) []byte, error) {
-	self, err := os.Executable()
+	self, err := hookProgram()
 	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
+		return nil, err
 	}
 	env, err := a.kernelEnv()
 	if err != nil {
@@ -111,6 +111,18 @@ func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) (func(ev
 		command = append(command, "--allow", quote.List(agent.Allow))
 	}
 	return func(event string) []byte { return host.entry(event, command, env) }, nil
+}
+
+// hookProgram returns the program that hosts start as a hook.
+func hookProgram() (string, error) {
+	if path := front.Beside(); path != "" {
+		return path, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	return self, nil
 }
 
 // tellHook says why an installed hook is not in force. That Codex has to trust a new hook first is no error.
@@ -244,12 +256,3 @@ func older(a, b string) bool {
 	}
 	return false
 }
-
-// Time limits of a hook: for reaching the kernel, and for its answer, since a call may wait for approval. A step may begin for
-// stepTime also after a late approval. The host's own limit is longer, so that the hook denies before the host gives up.
-const (
-	reachTime = 10 * time.Second
-	hookTime  = 55 * time.Second
-	stepTime  = 3 * time.Second
-	hostTime  = 60 * time.Second
-)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/view"
 )
@@ -45,7 +46,7 @@ func claudeHook(event string, command []string, env [][2]string) []byte {
 	if event == hook.PreToolUse {
 		entry = entry.Text("onFailure", "block")
 	}
-	return everyTool(entry.Integer("timeout", int64(hostTime.Seconds())).Close())
+	return everyTool(entry.Integer("timeout", int64(hookrun.HostTime.Seconds())).Close())
 }
 
 // managedClaude is the file of an administrator's settings, which take precedence over all others.

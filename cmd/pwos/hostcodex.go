@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -51,7 +52,7 @@ func newCodexHook(event string, command []string, env [][2]string) codexHook {
 	for _, word := range append(assignments(env), told(event, command)...) {
 		words = append(words, quote.Word(word))
 	}
-	h := codexHook{event: event, matcher: "*", command: "/usr/bin/env " + strings.Join(words, " "), timeout: int64(hostTime.Seconds())}
+	h := codexHook{event: event, matcher: "*", command: "/usr/bin/env " + strings.Join(words, " "), timeout: int64(hookrun.HostTime.Seconds())}
 	switch event {
 	case hook.PreToolUse:
 		h.command += " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"

@@ -54,7 +54,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		return err
 	}
 	if s := program.Sandbox; s.Named() != "off" {
-		s.Read = append(s.Read, d.server.command)
+		s.Read = append(s.Read, d.server.command, d.hook[0])
 		for name := range p.settings { // it may only read them
 			s.Read = append(s.Read, filepath.Join(home, name))
 		}
@@ -112,6 +112,10 @@ func (a *app) doors(host string) (*doors, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
+	asked, err := hookProgram()
+	if err != nil {
+		return nil, err
+	}
 	env, err := a.kernelEnv()
 	if err != nil {
 		return nil, err
@@ -119,6 +123,6 @@ func (a *app) doors(host string) (*doors, error) {
 	env = env[:1] // only the runtime directory: the other paths are hidden from the agent
 	return &doors{
 		server: mcpEntry{command: self, args: []string{"mcp", "serve", "--no-spawn"}, env: env},
-		hook:   []string{self, "hook", "run", host},
+		hook:   []string{asked, "hook", "run", host},
 	}, nil
 }

@@ -27,10 +27,11 @@ import (
 
 // Programs are the programs of a kernel. A kernel without any starts no guard and checks no processes.
 type Programs struct {
-	Instance string     // see host.Options
-	Means    host.Means // to confine them; see Look
-	User     *host.User // the user that agents run as; nil: the user of this process; see Look
-	Line     int        // limit of a line of a channel, in bytes
+	Instance string        // see host.Options
+	Means    host.Means    // to confine them; see Look
+	User     *host.User    // the user that agents run as; nil: the user of this process; see Look
+	Shim     func() string // see host.Options; called when the host is opened
+	Line     int           // limit of a line of a channel, in bytes
 	Log      *slog.Logger
 
 	watched sync.WaitGroup // goroutines that wait for the end of a program
@@ -50,7 +51,11 @@ func (p *Programs) Host() (*host.Host, error) {
 	if p.closed {
 		return nil, host.ErrClosed
 	}
-	h, err := host.New(host.Options{Instance: p.Instance, Means: &p.Means})
+	o := host.Options{Instance: p.Instance, Means: &p.Means}
+	if p.Shim != nil {
+		o.Shim = p.Shim()
+	}
+	h, err := host.New(o)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func build(dir string) error {
 		flags = []string{"-race"}
 	}
 	var packages []string
-	for _, name := range []string{"cmd/pwos", "cmd/pwosd", "cmd/pwos-bus", "examples/go/notes", "examples/go/pong"} {
+	for _, name := range []string{"cmd/pwos", "cmd/pwosd", "cmd/pwos-front", "cmd/pwos-bus", "examples/go/notes", "examples/go/pong"} {
 		packages = append(packages, "github.com/promptware-os/pwos/"+name)
 	}
 	if err := testkit.Build(dir, flags, packages...); err != nil {

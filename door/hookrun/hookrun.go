@@ -1,0 +1,129 @@
+// Package hookrun answers the hook of an agent host (PROTOCOL 11, 12). It asks the kernel whether a tool may be used. It tells the kernel
+// when the tool has ended.
+package hookrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door"
+	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
+)
+
+// DenyStatus is the exit status with which a hook of Claude Code or Codex denies a tool.
+const DenyStatus = 2
+
+// HostTime is the time limit that a host is to give its hook. It is longer than that of the hook, which denies before the host gives up.
+const HostTime = 60 * time.Second
+
+// Time limits of a hook: for reaching the kernel, and for its answer, since a call may wait for approval. A step may begin for
+// stepTime also after a late approval.
+const (
+	reachTime = 10 * time.Second
+	hookTime  = 55 * time.Second
+	stepTime  = 3 * time.Second
+)
+
+// Run is one run of a hook.
+type Run struct {
+	Agent door.Agent // the process that it acts as
+	Tell  bool       // the host only tells: a question that cannot be read denies nothing
+	Dial  func(context.Context) (*client.Client, error)
+	Say   func(format string, args ...any) // to the user
+}
+
+// Answer answers the question of a host. The error is why the tool is denied.
+func (r *Run) Answer(ctx context.Context, host string, question io.Reader) error {
+	q, err := hook.Read(host, question)
+	switch {
+	case err != nil && (r.Tell || q != nil):
+		r.Say("the host's question is invalid: %v", err)
+	case err != nil:
+		return fmt.Errorf("the host's question is invalid, so the tool is denied: %w", err)
+	case q.Use != nil:
+		return r.use(ctx, q)
+	case q.End != nil:
+		if err := r.end(ctx, q.End); err != nil {
+			r.Say("a step does not end: %v", err)
+		}
+	}
+	return nil
+}
+
+// within returns a context that ends after d.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fault.CallTimeout.New("no answer within %v", d))
+}
+
+// use asks the kernel whether a tool may be used, and begins its step.
+func (r *Run) use(ctx context.Context, q *hook.Question) error {
+	name := "Tool:" + q.Use.Host + "/" + q.Use.Tool
+	asking, cancel := within(ctx, hookTime)
+	defer cancel()
+	c, pid, err := r.dial(asking)
+	if err != nil {
+		return fmt.Errorf("the kernel could not be asked whether %s may be used, so it is denied: %w", name, err)
+	}
+	defer func() { _ = c.Close() }() // only the answers matter
+	out, err := client.Call(asking, c, schema.HostToolUse, q.Use)
+	switch {
+	case errors.Is(err, fault.CapabilityDenied):
+		return fmt.Errorf("pid %d may use no tool of %s: allow this one with %s", pid, q.Use.Host, quote.Command("pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add", name))
+	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
+		return fmt.Errorf("%s may not be used: %w", name, err)
+	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():
+		return errors.New(name + " is denied: " + fault.Of(err).Text())
+	case err != nil:
+		return fmt.Errorf("the kernel gave no answer whether %s may be used, so it is denied: %w", name, err)
+	case out.Decision != schema.ToolAllow:
+		return errors.New(out.Reason)
+	}
+	latest, _ := asking.Deadline()
+	beginning, cancel := within(ctx, max(stepTime, time.Until(latest)))
+	defer cancel()
+	_, err = client.Call(beginning, c, schema.StepBegin, q.Begin)
+	if err != nil && !errors.Is(err, fault.WireUnknownSyscall) { // an older kernel has no steps
+		r.Say("%s is allowed, and what it changes is not kept as a step: %v", name, err)
+	}
+	return nil
+}
+
+// end tells the kernel that a tool was used.
+func (r *Run) end(ctx context.Context, end *schema.StepEndInput) error {
+	ctx, cancel := within(ctx, hookTime)
+	defer cancel()
+	c, _, err := r.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // only the answer matters
+	_, err = client.Call(ctx, c, schema.StepEnd, end)
+	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.CapabilityDenied) {
+		return nil // nothing has begun: the kernel is older and has no steps, or the process may use no tool
+	}
+	return err
+}
+
+// dial connects to the kernel as the process that the hook acts as.
+func (r *Run) dial(ctx context.Context) (*client.Client, int64, error) {
+	reach, cancel := within(ctx, reachTime)
+	defer cancel()
+	c, err := r.Dial(reach)
+	if err != nil {
+		return nil, 0, fmt.Errorf(`%w: start it with "pwosd" or any call of pwos, and try again`, err)
+	}
+	pid, err := r.Agent.Become(reach, c, func(string, ...any) {})
+	if err != nil {
+		_ = c.Close() // the connection is of no use
+		return nil, 0, err
+	}
+	return c, pid, nil
+}

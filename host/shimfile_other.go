@@ -1,0 +1,23 @@
+//go:build unix && !linux
+
+package host
+
+// shimFile is the program that starts those of agents; nil: this one.
+type shimFile struct{ name string }
+
+func openShim(path string) (*shimFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return &shimFile{path}, nil
+}
+
+// path returns the path for a fork; "" if this program is the shim.
+func (s *shimFile) path() string {
+	if s == nil {
+		return ""
+	}
+	return s.name
+}
+
+func (*shimFile) close() {}
