@@ -12,19 +12,19 @@ func (t *tree) findCopies() {
 	}
 	paths := slices.Sorted(maps.Keys(t.Copies))
 	for _, path := range paths {
-		if t.Copies[path] == path && canonical(path) == path && isDir(path) && !t.covered(path, t.hidden) {
+		if t.Copies[path] == path && canonical(path) == path && t.isDir(path) && !t.covered(path, t.hidden) {
 			t.Places = append(t.Places, Place{Target: path, Write: true})
 		}
 	}
 	for _, path := range paths {
 		copied := t.Copies[path]
-		if copied == path || canonical(parent(path)) != parent(path) || !exists(path) || !t.writes(path) || t.covered(path, t.hidden) {
+		if copied == path || canonical(parent(path)) != parent(path) || !t.exists(path) || !t.writes(path) || t.covered(path, t.hidden) {
 			continue
 		}
 		switch {
 		case copied == "":
 			t.Places = append(t.Places, Place{Target: path})
-		case isDir(path):
+		case t.isDir(path):
 			t.Places = append(t.Places, Place{Source: copied, Target: path, Write: true})
 		default:
 			t.Places = append(t.Places, Place{Target: parent(copied), Write: true})
@@ -48,7 +48,7 @@ func (t *tree) writes(path string) bool {
 func (t *tree) withCopies(list []layer) []layer {
 	for _, path := range t.fixed {
 		if at := deepest(list, parent(path)); at.write {
-			list = pinned(list, at, path)
+			list = t.pinned(list, at, path)
 		}
 	}
 	return append(list, t.links...)

@@ -26,10 +26,31 @@ type tree struct {
 	links  []layer  // over those of them that are files
 	// overTmp says that /tmp is Request.Tmp.
 	overTmp bool
+	seen    map[string]os.FileMode // what is at the paths that were looked at; nothing: gone
 }
 
+// gone is the mode of a path at which nothing is.
+const gone = os.ModeIrregular
+
+// mode returns what is at a path, as it was when the tree first looked.
+func (t *tree) mode(path string) os.FileMode {
+	mode, ok := t.seen[path]
+	if !ok {
+		mode = gone
+		if info, err := os.Lstat(path); err == nil {
+			mode = info.Mode() &^ gone
+		}
+		t.seen[path] = mode
+	}
+	return mode
+}
+
+func (t *tree) isDir(path string) bool { return t.mode(path).IsDir() }
+
+func (t *tree) exists(path string) bool { return t.mode(path) != gone }
+
 func newTree(r Request, has Means) *tree {
-	t := &tree{Request: r, has: has, mounts: mountsHere()}
+	t := &tree{Request: r, has: has, mounts: mountsHere(), seen: map[string]os.FileMode{}}
 	if !has.mediates() {
 		t.socks = socketsHere()
 	}
@@ -57,7 +78,7 @@ func newTree(r Request, has Means) *tree {
 	for _, path := range r.RootOnly {
 		switch {
 		case t.requested(path):
-		case isDir(path):
+		case t.isDir(path):
 			t.dirs = append(t.dirs, path)
 		default:
 			t.hidden = append(t.hidden, path)
@@ -168,10 +189,10 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 		case path == "/tmp" && t.overTmp:
 			list = append(list, layer{kind: scratch, path: path, source: t.Tmp})
 		case path == "/dev/shm" || path == "/tmp" || path == "/var/tmp":
-			if isDir(path) {
+			if t.isDir(path) {
 				list = append(list, layer{kind: scratch, path: path})
 			}
-		case isDir(path):
+		case t.isDir(path):
 			list = append(list, layer{kind: empty, path: path})
 		}
 	}
@@ -216,7 +237,7 @@ func (t *tree) given() []layer {
 	}
 	add(t.Dir, t.Dir, !t.ReadOnly)
 	for _, path := range t.Write {
-		if deepest(list, path).write && !isDir(path) && !t.covered(path, t.Read) {
+		if deepest(list, path).write && !t.isDir(path) && !t.covered(path, t.Read) {
 			continue // as a mount it could not be replaced
 		}
 		add(path, path, true)
@@ -224,7 +245,7 @@ func (t *tree) given() []layer {
 	for _, path := range t.Read {
 		add(path, path, false)
 		if at := deepest(list, parent(path)); at.write && !within(at.path, path) {
-			list = pinned(list, at, path)
+			list = t.pinned(list, at, path)
 		}
 	}
 	list = t.withCopies(list)
@@ -251,14 +272,14 @@ func (t *tree) given() []layer {
 	}
 	// On many machines the resolver's configuration is a link into /run.
 	const resolver = "/etc/resolv.conf"
-	if at := canonical(resolver); exists(at) {
+	if at := canonical(resolver); t.exists(at) {
 		if t.Net == NetKernel {
 			list = append(list, layer{kind: file, path: at, content: "nameserver 127.0.0.1\n"})
 		} else if t.covered(at, t.closed) {
 			add(at, at, false)
 		}
 	}
-	if at := canonical("/etc/hosts"); exists(at) && t.Net == NetKernel {
+	if at := canonical("/etc/hosts"); t.exists(at) && t.Net == NetKernel {
 		list = append(list, layer{kind: file, path: at, content: hostsFile()})
 	}
 	return list
@@ -310,24 +331,24 @@ func (t *tree) hide(list []layer, veils map[string][]string, path, content strin
 		return list
 	}
 	above := path
-	for !isDir(above) || above == path {
+	for !t.isDir(above) || above == path {
 		above = parent(above)
 	}
 	at := deepest(list, path)
 	writable := at.write
 	if writable {
-		list = pinned(list, at, path)
+		list = t.pinned(list, at, path)
 	}
 	for _, home := range t.Homes.Own {
-		if within(path, home) && deepest(list, path).path == deepest(list, home).path && isDir(home) && home != "/" {
+		if within(path, home) && deepest(list, path).path == deepest(list, home).path && t.isDir(home) && home != "/" {
 			above = home
 		}
 	}
 	switch veil := t.veilable(above); {
-	case isDir(path) && (inside || writable || !veil || !t.inHome(path)):
+	case t.isDir(path) && (inside || writable || !veil || !t.inHome(path)):
 		return append(list, layer{kind: empty, path: path})
 	case !veil || writable:
-		if exists(path) {
+		if t.exists(path) {
 			return append(list, layer{kind: file, path: path, content: content, held: writable || content != "", optional: true})
 		}
 		return list // there is no name to hide
@@ -359,8 +380,8 @@ func (t *tree) merge(list []layer, veils map[string][]string) {
 
 // pinned mounts the directories between a writable place and what is hidden in it. A mount cannot be renamed, and after a
 // rename the next program would see what is in the directory.
-func pinned(list []layer, at layer, path string) []layer {
-	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
+func (t *tree) pinned(list []layer, at layer, path string) []layer {
+	for dir := parent(path); dir != at.path && t.isDir(dir); dir = parent(dir) {
 		if slices.ContainsFunc(list, func(l layer) bool { return l.kind == bindMount && l.path == dir }) {
 			continue // another path has pinned it
 		}
@@ -399,7 +420,7 @@ func (t *tree) socketDirs(list []layer) []string {
 	for _, path := range t.socks {
 		dir := canonical(parent(path))
 		at := deepest(list, dir)
-		if dir == "/" || !visible(list, dir) || at.write || t.covered(dir, t.hidden) || t.inHome(dir) && at.kind != bindMount || !isDir(dir) || slices.Contains(dirs, dir) {
+		if dir == "/" || !visible(list, dir) || at.write || t.covered(dir, t.hidden) || t.inHome(dir) && at.kind != bindMount || !t.isDir(dir) || slices.Contains(dirs, dir) {
 			continue
 		}
 		if at.kind == bindMount && t.placed(at.path) {
@@ -413,7 +434,7 @@ func (t *tree) socketDirs(list []layer) []string {
 // hideSockets hides the Unix sockets of other programs that are there, and those that are made later in home directories.
 func (t *tree) hideSockets(list []layer, veils map[string][]string) []layer {
 	for _, dir := range append(t.socketDirs(list), t.Homes.Own...) {
-		if isDir(dir) && visible(list, dir) && t.veilable(dir) {
+		if t.isDir(dir) && visible(list, dir) && t.veilable(dir) {
 			veils[dir] = slices.Clip(veils[dir])
 		}
 	}

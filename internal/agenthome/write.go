@@ -109,6 +109,9 @@ func (h *Home) removeExcept(name string, want map[string][]byte) error {
 		return nil
 	}
 	info, err := h.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	holds := func(file string) bool { return strings.HasPrefix(file, name+"/") }
 	if err != nil || !info.IsDir() || !slices.ContainsFunc(slices.Collect(maps.Keys(want)), holds) {
 		return rmtree.Below(h.root, name)

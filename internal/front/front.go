@@ -27,7 +27,11 @@ func Beside() string {
 	if self, err = filepath.EvalSymlinks(self); err != nil {
 		return ""
 	}
-	path := filepath.Join(filepath.Dir(self), Name)
+	return in(filepath.Dir(self))
+}
+
+func in(dir string) string {
+	path := filepath.Join(dir, Name)
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}

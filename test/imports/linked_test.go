@@ -13,7 +13,7 @@ import (
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	lists := make(map[string]string)
-	for _, program := range []string{"pwosd", "pwos", "pwos-bus"} {
+	for _, program := range []string{"pwosd", "pwos", "pwos-bus", "pwos-front"} {
 		lists[program] = string(testkit.Value(exec.Command("go", "list", "-deps", "../../cmd/"+program).Output())(t))
 	}
 	for _, tt := range []struct {
@@ -28,6 +28,15 @@ func TestLinked(t *testing.T) {
 		{"pwosd", "go.opentelemetry.io/otel/exporters/otlp", false},
 		{"pwosd", "github.com/promptware-os/pwos/console", false},
 		{"pwos", "github.com/promptware-os/pwos/export/metrics", true},
+		{"pwos-front", "github.com/promptware-os/pwos/host", true},
+		{"pwos-front", "github.com/promptware-os/pwos/kernel", false},
+		{"pwos-front", "github.com/promptware-os/pwos/daemon", false},
+		{"pwos-front", "github.com/asynkron/", false},
+		{"pwos-front", "github.com/nats-io/", false},
+		{"pwos-front", "github.com/prometheus/", false},
+		{"pwos-front", "github.com/spf13/cobra", false},
+		{"pwos-front", "modernc.org/", false},
+		{"pwos-front", "text/template", false},
 	} {
 		if got := strings.Contains(lists[tt.program], tt.pkg); got != tt.linked {
 			t.Errorf("%s links %s: %v, want %v", tt.program, tt.pkg, got, tt.linked)
