@@ -32,12 +32,27 @@ type life struct {
 // followLife subscribes to the events of a process, or of all if pid is 0. The first signal means that the subscription is
 // active: no later event is missed.
 func followLife(ctx context.Context, options client.Options, pid int64) (*life, error) {
+	l, err := dialLife(ctx, options)
+	if err == nil {
+		l.follow(ctx, pid)
+	}
+	return l, err
+}
+
+// dialLife connects, for follow.
+func dialLife(ctx context.Context, options client.Options) (*life, error) {
 	c, err := client.Dial(ctx, options)
 	if err != nil {
 		return nil, err
 	}
+	return &life{news: make(chan struct{}, 1), client: c, cancel: func() {}}, nil
+}
+
+// follow subscribes, once.
+func (l *life) follow(ctx context.Context, pid int64) {
 	in, frames := io.Pipe()
-	l := &life{news: make(chan struct{}, 1), client: c, in: frames}
+	c := l.client
+	l.in = frames
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.stream.Go(func() {
 		if _, err := c.Stream(ctx, letGo{in}, l); err != nil && ctx.Err() == nil {
@@ -55,7 +70,6 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 		Meta: schema.Metadata{Present: true, ID: schema.NewStamper().NewID(), Timestamp: time.Now().UnixMilli()},
 	})
 	_, _ = frames.Write(frame) // fails if the stream has ended, which was signalled
-	return l, nil
 }
 
 // letGo is the input of a stream. It lets the stream stop reading once the kernel has closed the connection.
@@ -129,7 +143,9 @@ func (l *life) pause(last time.Duration) time.Duration {
 // Close ends the subscription.
 func (l *life) Close() error {
 	l.cancel()
-	_ = l.in.Close() // always nil
+	if l.in != nil {
+		_ = l.in.Close() // always nil
+	}
 	l.stream.Wait()
 	return l.client.Close()
 }

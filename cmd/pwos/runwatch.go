@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -106,6 +107,15 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 		defer cli.CloseInto(&err, cli.Closer(out.close))
 		j.input.Stderr = &out.path
 	}
+	var connected func() (*life, error)
+	if !j.detach {
+		connected = a.connectLife(ctx)
+		defer func() {
+			if l, dialErr := connected(); dialErr == nil {
+				err = errors.Join(err, l.Close())
+			}
+		}()
+	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {
 		return end, err
@@ -124,9 +134,26 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 			return end, (&watch{app: a, client: c, pid: pid}).takeDown(ctx, err)
 		}
 	}
-	end, err = a.attend(ctx, c, pid, own, out)
+	end, err = a.attend(ctx, c, pid, connected, own, out)
 	end.PID = pid
 	return end, err
+}
+
+// connectLife connects for the events of the agent while it is spawned, and returns a function that waits for the connection.
+func (a *app) connectLife(ctx context.Context) func() (*life, error) {
+	var l *life
+	var err error
+	var dialling sync.WaitGroup
+	dialling.Go(func() {
+		var options client.Options
+		if options, err = a.Options(); err == nil {
+			l, err = dialLife(context.WithoutCancel(ctx), options)
+		}
+	})
+	return func() (*life, error) {
+		dialling.Wait()
+		return l, err
+	}
 }
 
 // uninterrupted returns a context that ends when the time of ctx is over, and not by a signal, which the program gets.
@@ -145,16 +172,12 @@ func uninterrupted(ctx context.Context) (context.Context, context.CancelCauseFun
 
 // attend waits until an agent has ended, and all that it wrote to the terminal or out is shown. If it cannot, or if ctx ends first, it
 // ends the agent and returns the cause.
-func (a *app) attend(ctx context.Context, c *client.Client, pid int64, own *ownStdio, out *agentOutput) (end schema.Descriptor, err error) {
+func (a *app) attend(ctx context.Context, c *client.Client, pid int64, connected func() (*life, error), own *ownStdio, out *agentOutput) (end schema.Descriptor, err error) {
 	w := &watch{app: a, client: c, pid: pid, out: out}
-	options, err := a.Options()
-	if err != nil {
+	if w.life, err = connected(); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
-	if w.life, err = followLife(context.WithoutCancel(ctx), options, pid); err != nil {
-		return end, w.takeDown(ctx, err)
-	}
-	defer cli.CloseInto(&err, w.life)
+	w.life.follow(context.WithoutCancel(ctx), pid)
 	if end, err = w.follow(ctx); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
