@@ -1,12 +1,15 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -132,6 +135,38 @@ func (p *Process) signalOthers(sig syscall.Signal) {
 			signalMarked(pid, sig, p.is)
 		}
 	}
+}
+
+// stopTime bounds awaitStopped.
+const stopTime = 200 * time.Millisecond
+
+// awaitStopped waits until no thread of the agent runs, after SIGSTOP. The child of a fork that is not over keeps the SIGSTOP if SIGCONT
+// comes before its end: it would be stopped for good.
+func (p *Process) awaitStopped() {
+	pids, err := p.list()
+	if err != nil {
+		return // as in signalOthers
+	}
+	end := time.Now().Add(stopTime)
+	for _, pid := range pids {
+		for runs(pid) && time.Now().Before(end) {
+			time.Sleep(stopTime / 1000)
+		}
+	}
+}
+
+// runs reports whether a thread of a process is neither stopped, ended, nor in the midst of a call that cannot be interrupted.
+func runs(pid int) bool {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		return false // it has ended
+	}
+	return slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+		text, err := os.ReadFile(filepath.Join(dir, thread.Name(), "stat"))
+		after := bytes.LastIndexByte(text, ')') + len(") ")
+		return err == nil && after < len(text) && (text[after] == 'R' || text[after] == 'S')
+	})
 }
 
 // signalMarked signals a process whose mark satisfies wants. It reports whether there was one that has not ended.

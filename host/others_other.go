@@ -37,6 +37,9 @@ func (*Process) others() int { return 0 }
 
 func (*Process) signalOthers(syscall.Signal) {}
 
+// awaitStopped does nothing: only the group can be reached, and there is nothing to look at.
+func (*Process) awaitStopped() {}
+
 // Owner returns the agent in whose session a process is, or nil. A process that left its session is not recognised.
 func (h *Host) Owner(osPID int) (*Process, error) {
 	session, err := unix.Getsid(osPID)

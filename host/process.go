@@ -372,6 +372,7 @@ func (p *Process) Freeze() (thaw func()) {
 	p.Signal(syscall.SIGSTOP)
 	p.signalOthers(syscall.SIGSTOP)
 	p.signalOthers(syscall.SIGSTOP) // processes started meanwhile
+	p.awaitStopped()
 	return func() {
 		if !p.halts() && !s.on {
 			p.signalOthers(syscall.SIGCONT)
