@@ -225,7 +225,7 @@ func (h *Host) coverAgain(programs map[*Process]bool) {
 		err := h.covers.add(p) // before the file is hidden: it may be replaced again
 		h.covers.mu.Unlock()
 		if err := errors.Join(err, p.cover.again(p.plan)); err != nil {
-			p.Note("pwos: killed, since a file that is hidden from it was replaced, and could not be hidden again: " + err.Error())
+			p.Note("pwos: killed, since a file that is hidden from it, or that it may only read, was replaced, and the new one could not be: " + err.Error())
 			p.Kill()
 		}
 	}

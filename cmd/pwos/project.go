@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/internal/held"
-	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -28,41 +28,56 @@ const (
 )
 
 // projectAnswer is what the user has answered for a project. It is kept in the state directory, which no agent sees.
-type projectAnswer struct{ project, env string }
+type projectAnswer struct {
+	project, env string
+	outside      []string // what programs outside run, and agents may change and make, relative to the project
+}
 
 // object returns it as an object, which is also what its file has.
 func (p projectAnswer) object() schema.Value {
-	return view.Object(nil).Text("project", p.project).Text("env", p.env).Close()
+	o := view.Object(nil).Text("project", p.project).Text("env", p.env)
+	if list, err := schema.Marshal(&p.outside); err == nil && len(p.outside) > 0 { // texts are always valid
+		o = o.Raw("outside", list)
+	}
+	return o.Close()
 }
 
 func newProject(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "project",
-		Short: "what agents see of a project",
+		Short: "what agents see, and may change, of a project",
 		Long: `Files of a project that are named .env* usually have credentials: agents see them without their
 content, until you have answered once for the project whether they may. "pwos run" asks at a
 terminal. "pwos run --read .env" shows a file for one run. Files that agents can read in the
 repository anyway, and templates such as .env.example, are shown. A project is the outermost
-directory with a repository that the current one is in, or else that one.`,
+directory with a repository that the current one is in, or else that one.
+
+What programs of yours run as soon as they meet it, such as .envrc and .vscode/tasks.json, agents
+may only read, and what they make of it is set aside until you approve it, unless you allow that
+file for the project, or for one run with "pwos run --write .envrc". See docs/agents.md.`,
 		Example: `  pwos project
   pwos project allow
+  pwos project allow .vscode/settings.json
   pwos project forget ~/src/shop`,
 		Args: cli.SubVerb,
 		RunE: func(*cobra.Command, []string) error { return a.listProjects() },
 	}
-	for _, verb := range []struct{ use, answer, short, long string }{
-		{"allow", shown, "show agents the files named .env* of a project", "allow shows them to agents that start from now on."},
-		{"hide", hidden, "do not show them, and do not ask", "hide keeps them hidden, without a question or a line at the end."},
-		{"forget", "", "ask again", "forget removes the answer, so that they are hidden, and the next run asks."},
+	for _, verb := range []struct{ use, of, answer, short, long string }{
+		{"allow", "DIR|FILE", shown, "show agents the files named .env* of a project, or let them change a file", "allow shows them to agents that start from now on, or lets these change and make FILE, which\nprograms outside run."},
+		{"hide", "DIR", hidden, "do not show them, and do not ask", "hide keeps them hidden, without a question or a line at the end."},
+		{"forget", "DIR", "", "ask again", "forget removes all answers for a project, so that the next run asks."},
 	} {
 		cmd.AddCommand(&cobra.Command{
-			Use: verb.use + " [DIR]", Short: verb.short, Long: verb.long, Example: "  pwos project " + verb.use, Args: cli.Arguments(cobra.MaximumNArgs(1)),
+			Use: verb.use + " [" + verb.of + "]", Short: verb.short, Long: verb.long, Example: "  pwos project " + verb.use, Args: cli.Arguments(cobra.MaximumNArgs(1)),
 			RunE: func(_ *cobra.Command, args []string) error {
-				dir := "."
+				at := "."
 				if len(args) > 0 {
-					dir = args[0]
+					at = args[0]
 				}
-				return answerFor(dir, verb.answer)
+				if allowed, err := allowFile(at); verb.answer == shown && (allowed || err != nil) {
+					return err
+				}
+				return answerFor(at, verb.answer)
 			},
 		})
 	}
@@ -110,17 +125,18 @@ func answerPath(project string) (string, error) {
 	return filepath.Join(dir, hex.EncodeToString(sum[:])), err
 }
 
-// answered returns the answer for a project; "" if there is none.
-func answered(project string) (string, error) {
+// answered returns the answer for a project, which has only its name if there is none.
+func answered(project string) (projectAnswer, error) {
 	path, err := answerPath(project)
 	if err != nil {
-		return "", err
+		return projectAnswer{}, err
 	}
 	answer, err := readAnswer(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		err = nil
 	}
-	return answer.env, err
+	answer.project = project
+	return answer, err
 }
 
 func readAnswer(path string) (answer projectAnswer, err error) {
@@ -131,6 +147,7 @@ func readAnswer(path string) (answer projectAnswer, err error) {
 	members, _ := view.Members(bytes.TrimSpace(text)) // one that is damaged is no answer
 	answer.project, _ = view.As[string](members["project"])
 	answer.env, _ = view.As[string](members["env"])
+	answer.outside, _ = view.As[[]string](members["outside"])
 	return answer, nil
 }
 
@@ -140,23 +157,22 @@ func answerFor(dir, answer string) error {
 	if err != nil {
 		return err
 	}
+	if answer != "" {
+		all, err := answered(project)
+		if err != nil {
+			return err
+		}
+		all.env = answer
+		return all.keep()
+	}
 	path, err := answerPath(project)
 	if err != nil {
 		return err
 	}
-	if answer == "" {
-		if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			return fault.PlaceNotThere.New("there is no answer for the project %s", view.Escaped(project)).WithFix(`"pwos project ls" lists those there are`)
-		} else if err != nil {
-			return fmt.Errorf("forget answer: %w", err)
-		}
-		return nil
-	}
-	if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-		err = replace.File(path, append(projectAnswer{project, answer}.object(), '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("keep answer: %w", err)
+	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		return fault.PlaceNotThere.New("there is no answer for the project %s", view.Escaped(project)).WithFix(`"pwos project ls" lists those there are`)
+	} else if err != nil {
+		return fmt.Errorf("forget answer: %w", err)
 	}
 	return nil
 }
@@ -170,7 +186,7 @@ func (a *app) listProjects() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("list projects: %w", err)
 	}
-	list := a.Listing("project", ".env*")
+	list := a.Listing("project", ".env*", "may change")
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue // one that is being written
@@ -179,7 +195,7 @@ func (a *app) listProjects() error {
 		if err != nil {
 			return err
 		}
-		if err := list.Add(answer.object(), view.Escaped(answer.project), view.Escaped(answer.env)); err != nil {
+		if err := list.Add(answer.object(), view.Escaped(answer.project), view.Escaped(cmp.Or(answer.env, hidden)), view.Escaped(strings.Join(answer.outside, ", "))); err != nil {
 			return err
 		}
 	}

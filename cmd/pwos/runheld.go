@@ -38,19 +38,23 @@ func (a *app) hold(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if answer == shown {
+	if allowed := answer.writable(*program.Cwd, &sandbox); allowed != nil {
+		sandbox.Write = append(slices.Clip(sandbox.Write), allowed...)
+		program.Sandbox = &sandbox
+	}
+	if answer.env == shown {
 		sandbox.Hold = []string{}
 		program.Sandbox = &sandbox
 		return nil
 	}
-	files, err := held.Files([]string{*program.Cwd}, userHomes())
+	found, err := held.Search(*program.Cwd, userHomes())
 	if errors.Is(err, held.ErrTooMany) {
 		return nil // the kernel refuses it
 	}
 	if err != nil {
 		return err
 	}
-	files = slices.DeleteFunc(files, func(path string) bool {
+	files := slices.DeleteFunc(found.Hidden, func(path string) bool {
 		return slices.Contains(sandbox.Read, path) || slices.Contains(sandbox.Write, path) || covered(path, sandbox.Hide)
 	})
 	if len(files) == 0 {
@@ -61,7 +65,7 @@ func (a *app) hold(ctx context.Context, j *job) error {
 		name(&sandbox, *program.Cwd, public)
 		program.Sandbox = &sandbox
 	}
-	if len(files) == 0 || answer == hidden {
+	if len(files) == 0 || answer.env == hidden {
 		return nil
 	}
 	for i, path := range files {

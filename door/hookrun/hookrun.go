@@ -86,6 +86,9 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	case out.Decision != schema.ToolAllow:
 		return errors.New(out.Reason)
 	}
+	if why := heldFrom(q.Use); why != nil {
+		return fmt.Errorf("%s is denied: %w", name, why)
+	}
 	latest, _ := asking.Deadline()
 	beginning, cancel := within(ctx, max(stepTime, time.Until(latest)))
 	defer cancel()

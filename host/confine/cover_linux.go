@@ -54,7 +54,7 @@ func (p *Plan) Cover(mounts int) error {
 	return errors.Join(errs...)
 }
 
-// cover hides one file, unless it is hidden, and pins the directories above it, as they were at the start.
+// cover hides one file, or makes it read-only, unless it is so, and pins the directories above it, as they were at the start.
 func (b *builder) cover(n int, l layer) error {
 	var dirs []string
 	for dir := filepath.Dir(l.path); dir != b.plan.Dir && within(dir, b.plan.Dir); dir = filepath.Dir(dir) {
@@ -62,7 +62,7 @@ func (b *builder) cover(n int, l layer) error {
 	}
 	slices.Reverse(dirs)
 	for _, dir := range dirs {
-		switch mounted, err := isMounted(dir, unix.S_IFDIR, unix.S_IFDIR); {
+		switch mounted, err := isMounted(dir, unix.S_IFDIR); {
 		case err != nil:
 			return err
 		case mounted:
@@ -77,14 +77,18 @@ func (b *builder) cover(n int, l layer) error {
 			return err
 		}
 	}
-	if mounted, err := isMounted(l.path, unix.S_IFREG, unix.S_IFLNK); err != nil || mounted {
+	kinds := []uint16{unix.S_IFREG, unix.S_IFLNK}
+	if l.kind == itself {
+		kinds = append(kinds, unix.S_IFDIR)
+	}
+	if mounted, err := isMounted(l.path, kinds...); err != nil || mounted {
 		return err
 	}
 	return b.add(n, l)
 }
 
 // isMounted reports whether something is mounted at a path, which must be of one of these types and not lead through a symbolic link.
-func isMounted(path string, kind, other uint16) (bool, error) {
+func isMounted(path string, kinds ...uint16) (bool, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return false, err
@@ -94,7 +98,7 @@ func isMounted(path string, kind, other uint16) (bool, error) {
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE, &st); err != nil {
 		return false, err
 	}
-	if is := st.Mode & unix.S_IFMT; is != kind && is != other {
+	if !slices.Contains(kinds, st.Mode&unix.S_IFMT) {
 		return false, unix.ENOTDIR
 	}
 	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil

@@ -256,6 +256,11 @@ func (b *builder) add(n int, l layer) error {
 		return b.veil(n, l)
 	case symlink:
 		return b.symlink(n, l)
+	case itself:
+		if err := b.itself(l); !isGone(err) {
+			return err
+		}
+		return nil
 	}
 	return fmt.Errorf("layer %q: %w", l.kind, errWords)
 }
@@ -280,6 +285,24 @@ func (b *builder) file(n int, l layer) error {
 		return err
 	}
 	if err := readOnly(fd); err != nil {
+		return err
+	}
+	return attach(fd, l.path)
+}
+
+// itself puts what is at a path over itself, read-only.
+func (*builder) itself(l layer) error {
+	at, err := unix.Openat2(unix.AT_FDCWD, l.path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return err
+	}
+	defer closeFD(at)
+	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return err
+	}
+	set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &set); err != nil {
 		return err
 	}
 	return attach(fd, l.path)

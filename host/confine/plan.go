@@ -82,7 +82,7 @@ type layer struct {
 	// optional omits the place if it cannot be mounted, since it was not requested, and a file that is no longer there.
 	optional bool
 	content  string   // of a file, or where a link leads
-	held     bool     // a file is hidden again once another program has replaced it; see Plan.Covers
+	held     bool     // it is done again once another program has replaced what is there; see Plan.Covers
 	names    []string // that a veil hides
 	size     int64    // of a share
 }
@@ -99,6 +99,7 @@ const (
 	veil      kind = "6" // the directory without some names and without Unix sockets
 	ptys      kind = "7" // pseudo-terminals that only the program has
 	symlink   kind = "8" // a symbolic link over a file, so that programs that replace the file replace what the link leads to
+	itself    kind = "9" // what is there, read-only, and by a mount of its own, so that it cannot be replaced
 )
 
 // Plan is how a program is confined.

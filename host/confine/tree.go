@@ -15,15 +15,16 @@ import (
 // tree computes the layers of a program's file tree.
 type tree struct {
 	Request
-	has    Means
-	hidden []string // never shown, except for the kernel's own places in it
-	closed []string // hidden unless something in it is requested
-	held   []string // files that are shown without their content
-	dirs   []string // those of closed that only user 0 may read
-	mounts []mount  // of this process's tree
-	socks  []string // Unix sockets that have a path
-	fixed  []string // paths of Copies, which cannot be replaced
-	links  []layer  // over those of them that are files
+	has     Means
+	hidden  []string // never shown, except for the kernel's own places in it
+	closed  []string // hidden unless something in it is requested
+	held    []string // files that are shown without their content
+	outside []string // what programs outside run, which the program may only read
+	dirs    []string // those of closed that only user 0 may read
+	mounts  []mount  // of this process's tree
+	socks   []string // Unix sockets that have a path
+	fixed   []string // paths of Copies, which cannot be replaced
+	links   []layer  // over those of them that are files
 	// overTmp says that /tmp is Request.Tmp.
 	overTmp bool
 	seen    map[string]os.FileMode // what is at the paths that were looked at; nothing: gone
@@ -204,6 +205,11 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	}
 	for _, path := range t.held {
 		list = t.hide(list, veils, path, heldText)
+	}
+	for _, path := range t.outside {
+		if at := deepest(list, path); at.write {
+			list = append(t.pinned(list, at, path), layer{kind: itself, path: path, held: true, optional: true})
+		}
 	}
 	if !t.has.mediates() {
 		list = t.hideSockets(list, veils)

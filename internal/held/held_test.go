@@ -20,11 +20,11 @@ func TestTooMany(t *testing.T) {
 	for i := range 9 {
 		testkit.Must(t, os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700))
 	}
-	if list, err := search(dir, 10); err != nil || !slices.Equal(list, []string{filepath.Join(dir, ".env")}) {
-		t.Errorf("got %v, %v", list, err)
+	if found, err := below(dir, 10); err != nil || !slices.Equal(found.Hidden, []string{filepath.Join(dir, ".env")}) {
+		t.Errorf("got %v, %v", found, err)
 	}
-	if list, err := search(dir, 9); !errors.Is(err, ErrTooMany) || !strings.Contains(err.Error(), "pwos project allow") {
-		t.Errorf("got %v, %v, want a refusal", list, err)
+	if found, err := below(dir, 9); !errors.Is(err, ErrTooMany) || !strings.Contains(err.Error(), "pwos project allow") {
+		t.Errorf("got %v, %v, want a refusal", found, err)
 	}
 }
 
@@ -56,5 +56,53 @@ func TestProject(t *testing.T) {
 		if got := Project(dir, []string{home}); got != want {
 			t.Errorf("the project of %s is %s, want %s", dir, got, want)
 		}
+	}
+}
+
+// TestOutside: what programs outside run is found by its path, in any case, as a directory above it, and as a link.
+func TestOutside(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		".envrc": ".envrc", "a/b/.ENVRC": "a/b/.ENVRC", ".vscode/tasks.json": ".vscode/tasks.json", "a/.VSCode/Settings.json": "a/.VSCode/Settings.json",
+		".idea": ".idea", "a/.idea/x/y.xml": "a/.idea", ".mcp.json": ".mcp.json", ".claude/settings.local.json": ".claude/settings.local.json",
+		".codex/config.toml": ".codex", "/abs/.pwos.toml": "/abs/.pwos.toml", ".vscode": ".vscode", "a/.claude": "a/.claude",
+		"": "", "tasks.json": "", "a/tasks.json": "", ".vscode/launch.json": "", ".vscode/x/tasks.json": "", ".claude/commands/x.md": "", "envrc": "", ".envrc.x": "", "x.idea": "", "settings.json/x": "",
+	} {
+		if got := Outside(path, false); got != want {
+			t.Errorf("of %q it is %q, want %q", path, got, want)
+		}
+	}
+	if got := Outside("a/.vscode", true); got != "" {
+		t.Errorf("a directory is %q", got)
+	}
+	for path, want := range map[string]bool{"package.json": true, "a/Makefile": true, "a/CLAUDE.md": true, "sub/.git": true, "a/makefile/x": false, "package.json5": false, "": false} {
+		if Marked(path) != want {
+			t.Errorf("%q is marked: %t", path, !want)
+		}
+	}
+}
+
+// TestSearch: files are found as deep as the search goes, below it in a directory that only such files need, and through links.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{".mcp.json", ".idea/x", "a/b/c/.vscode/tasks.json", "a/b/c/d/.mcp.json", "a/b/c/d/.vscode/tasks.json", "node_modules/.mcp.json", "a/x/settings.json", "b/target"} {
+		testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	testkit.Must(t, os.Symlink("x", filepath.Join(dir, "a", ".vscode")))
+	testkit.Must(t, os.Symlink("target", filepath.Join(dir, "b", ".pwos.toml")))
+	testkit.Must(t, os.Symlink("nowhere", filepath.Join(dir, ".codex")))
+	found, err := Search(dir, nil)
+	testkit.Must(t, err)
+	var got []string
+	for _, path := range found.Outside {
+		rel, err := filepath.Rel(dir, path)
+		testkit.Must(t, err)
+		got = append(got, rel)
+	}
+	want := []string{".codex", ".idea", ".mcp.json", "a/.vscode", "a/b/c/.vscode/tasks.json", "a/x/settings.json", "b/.pwos.toml", "b/target"}
+	if !slices.Equal(got, want) || found.Hidden != nil {
+		t.Errorf("got %q and %q, want %q", got, found.Hidden, want)
 	}
 }
