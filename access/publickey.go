@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -141,10 +142,7 @@ func cutAny(s, any string) (before, after string, found bool) {
 
 // printable makes foreign text fit for a message: at most n bytes, and no control characters.
 func printable(s string, n int) string {
-	s = strings.ToValidUTF8(s, "?")
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "") + "…"
-	}
+	s = clip.Text(strings.ToValidUTF8(s, "?"), n)
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return '?'

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
@@ -65,10 +66,7 @@ func (s started) Started(pid int64) (out schema.StepItems) {
 		if len(out.Items) == schema.MaxStepItems {
 			continue
 		}
-		line := quote.Line(append([]string{cmp.Or(r.Path, r.By)}, r.Args[min(len(r.Args), 1):]...)...)
-		if len(line) > longestProgram {
-			line = strings.ToValidUTF8(line[:longestProgram], "") + "…"
-		}
+		line := clip.Text(quote.Line(append([]string{cmp.Or(r.Path, r.By)}, r.Args[min(len(r.Args), 1):]...)...), longestProgram)
 		switch {
 		case r.Refused != "":
 			line += " (refused)"

@@ -2,8 +2,8 @@ package uri
 
 import (
 	"strings"
-	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -61,12 +61,5 @@ func quoted(name string, why error) string {
 		}
 		name = scheme + rest[:len(rest)-len(strings.TrimLeft(rest, "/"))] + "…"
 	}
-	if len(name) > most {
-		end := most
-		for end > most-utf8.UTFMax && !utf8.RuneStart(name[end]) {
-			end--
-		}
-		name = name[:end] + "…"
-	}
-	return name
+	return clip.Text(name, most)
 }

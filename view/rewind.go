@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,11 +24,7 @@ func UndoText(out *schema.UndoOutput) string {
 	case out.Key != "" && out.Value == nil:
 		b.WriteString(Escaped(out.Key) + " has its earlier value, which is too long to show")
 	case out.Key != "":
-		text := Shown(out.Value)
-		if len(text) > longest {
-			text = strings.ToValidUTF8(text[:longest], "") + "…"
-		}
-		b.WriteString(Escaped(out.Key) + " is " + text + ", as before")
+		b.WriteString(Escaped(out.Key) + " is " + clip.Text(Shown(out.Value), longest) + ", as before")
 	case out.Holder != 0 && out.Token == nil:
 		fmt.Fprintf(&b, "pid %d has no token, as before", out.Holder)
 	case out.Holder != 0:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -104,7 +105,7 @@ func (p Place) bind(s *scan) *schema.CommandFiles {
 					if file != nil {
 						out.Files = append(out.Files, *file)
 					} else if why != "" {
-						unbound("%s %s", clip(path), why)
+						unbound("%s %s", shown(path), why)
 					}
 					break
 				}
@@ -169,9 +170,4 @@ func read(root, rel string) (file *schema.BoundFile, why string) {
 	return &schema.BoundFile{Path: filepath.Join(root, rel), Digest: schema.Integrity(h.Sum(nil)), Size: size}, ""
 }
 
-func clip(path string) string {
-	if len(path) > 256 {
-		return strings.ToValidUTF8(path[:256], "") + "…"
-	}
-	return strings.ToValidUTF8(path, "\uFFFD")
-}
+func shown(path string) string { return clip.Text(strings.ToValidUTF8(path, "\uFFFD"), 256) }

@@ -10,7 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/internal/clip"
 )
 
 // Fault is an error that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It has no secret, no stack and no path outside
@@ -171,14 +172,4 @@ func (f *Fault) SetID(id ID) {
 }
 
 // Clip shortens text of a client for an error message, because an answer must fit a line.
-func Clip(s string) string {
-	const most = 256 // bytes
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
-}
+func Clip(s string) string { return clip.Text(s, 256) }
