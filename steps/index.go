@@ -168,10 +168,16 @@ func (s *Store) state(path string) State {
 	if path == "" {
 		return State{Mode: unix.S_IFDIR}
 	}
+	it, _ := s.item(path)
+	return it.state
+}
+
+// item returns what is known of a path, and false if nothing is.
+func (s *Store) item(path string) (item, bool) {
 	dir, name := split(path)
 	items := s.dirs[dir]
 	if i, found := slices.BinarySearchFunc(items, name, byName); found {
-		return items[i].state
+		return items[i], true
 	}
-	return State{}
+	return item{}, false
 }

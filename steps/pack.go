@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -37,6 +36,7 @@ type pack struct {
 	at     map[Ref]place
 	open   [2]frame // pieces that are not written yet: plain ones, and those to be sealed
 	box    *box     // nil: nothing can be sealed
+	sealed bool     // some were, when the file was opened
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 	last   struct {
@@ -85,24 +85,22 @@ func (p *pack) load(synced int64) error {
 	if err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(p.file, 0, size), 64<<10)
 	for p.size < size {
-		h, length, err := readHeader(in)
-		end := p.size + length + int64(h.packed)
+		h, length, err := readHeader(io.NewSectionReader(p.file, p.size, size-p.size))
+		begin := p.size
+		end := begin + length + int64(h.packed)
 		if err != nil || end > size {
 			break
 		}
-		if _, err := in.Discard(int(h.packed)); err != nil {
-			return fmt.Errorf("read contents: %w", err)
-		}
-		if begin := p.size; end > synced {
+		if end > synced {
 			p.size = end
 			if _, _, err := p.body(begin); err != nil {
 				p.size = begin
 				break
 			}
 		}
-		p.enter(&h.frame, end-length-int64(h.packed))
+		p.enter(&h.frame, begin)
+		p.sealed = p.sealed || h.sealed
 		p.size = end
 	}
 	if p.size < size {

@@ -1,11 +1,8 @@
 package steps
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +35,8 @@ type scan struct {
 	gaps   []Gap
 	buffer []byte
 	linked map[uint64]bool // inodes of files that have several names and were read again
+	left   map[string]bool // directories that are not covered, since there were too many files
+	told   map[string]bool // those of the last look, if nothing happened in them since
 }
 
 // look adds to what is pending what changed in the tree since it was looked at last, and returns what is not covered.
@@ -59,13 +58,27 @@ func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
 		s.watch.remove("")
 		s.walk, s.at = true, id
 	}
+	for path := range s.uncovered {
+		c.told = with(c.told, path, !all && !dirty[path])
+	}
+	for path := range s.uncovered {
+		parent, _ := split(path) // which leads to one that is not known
+		dirty = with(with(dirty, path, true), parent, true)
+	}
 	for path := range s.touched {
-		dirty = with(dirty, path)
+		dirty = with(dirty, path, true)
+	}
+	if s.full && !s.tooFull() { // what did not fit is read now
+		s.full, s.walk = false, true
 	}
 	if c.whole = all || s.walk || len(s.dirs) == 0; c.whole {
 		err = c.dir("", c.root, 0)
 	} else {
 		err = c.some(dirty)
+		if err == nil && len(s.uncovered) > 0 && c.left == nil { // all fits again: what is below those that did not is not known
+			c.whole = true
+			err = c.dir("", c.root, 0)
+		}
 	}
 	if err != nil {
 		s.walk = true // what was taken from the watch is known again only by a walk
@@ -73,14 +86,18 @@ func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
 	}
 	s.walk = false
 	clear(s.touched)
+	s.uncovered = c.left
 	return c.gaps, nil
 }
 
-func with(set map[string]bool, path string) map[string]bool {
+// tooFull reports whether the store has more bytes than it may.
+func (s *Store) tooFull() bool { return s.options.MaxBytes > 0 && s.pack.size > s.options.MaxBytes }
+
+func with(set map[string]bool, path string, value bool) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool)
 	}
-	set[path] = true
+	set[path] = value
 	return set
 }
 
@@ -139,7 +156,17 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 		return fmt.Errorf("list directory: %w", err)
 	}
 	old := c.dirs[path]
-	c.count -= int64(len(old))
+	if most := c.options.MaxFiles; most > 0 && c.count+int64(len(names)-len(old)) > most {
+		err := fmt.Errorf("%w: it has more than %d files", ErrTooLarge, most)
+		if !c.filled {
+			return err
+		}
+		c.left = with(c.left, path, true)
+		if !c.told[path] {
+			c.gaps = append(c.gaps, Gap{path, err.Error()})
+		}
+		return nil
+	}
 	items := make([]item, 0, len(names))
 	var below []string
 	for _, name := range names {
@@ -171,10 +198,8 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 	for _, was := range old {
 		c.gone(path, was)
 	}
+	c.count += int64(len(items) - len(c.dirs[path]))
 	c.dirs[path] = items
-	if c.count += int64(len(items)); c.options.MaxFiles > 0 && c.count > c.options.MaxFiles {
-		return fmt.Errorf("%w: it has more than %d files", ErrTooLarge, c.options.MaxFiles)
-	}
 	for _, name := range below {
 		child, err := openIn(dir, name)
 		if err == nil {
@@ -189,7 +214,7 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 
 // changed notes a change, if there is one.
 func (c *scan) changed(path string, was, now item) {
-	if was.state == now.state {
+	if was.state == now.state || was.state.Lost && was.stamp == now.stamp { // which fits in the store now
 		return
 	}
 	at := join(path, cmp.Or(now.name, was.name))
@@ -241,12 +266,21 @@ func (c *scan) item(dir *os.File, path, name string, was item) (item, error) {
 	case !now.state.content():
 		return item{}, nil
 	}
-	if now.stamp == was.stamp && !was.young && !c.touched[join(path, name)] {
+	same := now.stamp == was.stamp && !was.young && !c.touched[join(path, name)]
+	switch {
+	case same && !(was.state.Lost && c.whole):
+		return was, nil
+	case now.stamp == was.stamp && !was.state.Lost && c.filled && c.tooFull(): // what is stored of it is not given up for that
+		was.young = true
 		return was, nil
 	}
+	gaps := len(c.gaps)
 	err = c.read(dir, path, &now)
 	if isGone(err) {
 		return item{}, nil
+	}
+	if same && now.state == was.state {
+		c.gaps = c.gaps[:gaps] // that was told before
 	}
 	now.young = now.young || begin.UnixNano()-max(now.stamp.ctime, now.stamp.mtime) < int64(tick)
 	return now, err
@@ -265,7 +299,8 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	if most := c.options.MaxFile; most > 0 && now.stamp.size > most {
 		return c.lost(path, now, fmt.Errorf("it has more than %d bytes", most))
 	}
-	if c.filled && c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes { // what changes is still told, and what is old can be forgotten
+	if c.filled && c.tooFull() { // what changes is still told, and what is old can be forgotten
+		c.full = true
 		return c.lost(path, now, fmt.Errorf("the store has more than %d bytes", c.options.MaxBytes))
 	}
 	file, st, err := openFile(dir, now.name)
@@ -293,7 +328,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	case err != nil:
 		return stored(err)
 	}
-	if !c.filled && c.options.MaxBytes > 0 && c.pack.size > c.options.MaxBytes {
+	if !c.filled && c.tooFull() {
 		return fmt.Errorf("%w: its contents take more than %d bytes", ErrTooLarge, c.options.MaxBytes)
 	}
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil || stampOf(&st) != now.stamp {
@@ -308,9 +343,7 @@ func (c *scan) lost(path string, now *item, err error) error {
 		return err
 	}
 	c.gaps = append(c.gaps, Gap{join(path, now.name), err.Error()})
-	var id bytes.Buffer
-	_ = binary.Write(&id, binary.LittleEndian, []int64{int64(now.stamp.ino), now.stamp.size, now.stamp.ctime, now.stamp.mtime})
-	now.state.Lost, now.state.Size, now.state.Ref = true, now.stamp.size, sha256.Sum256(id.Bytes())
+	now.state.Lost, now.state.Size, now.state.Ref = true, now.stamp.size, now.stamp.ref()
 	return nil
 }
 

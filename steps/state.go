@@ -2,6 +2,7 @@ package steps
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,15 @@ type stamp struct {
 func (s stamp) like(other stamp) bool {
 	s.ctime = other.ctime
 	return s == other
+}
+
+// ref names a content that is not stored: with another stamp it is another.
+func (s stamp) ref() Ref {
+	var id []byte
+	for _, n := range []int64{int64(s.ino), s.size, s.ctime, s.mtime} {
+		id = binary.LittleEndian.AppendUint64(id, uint64(n))
+	}
+	return sha256.Sum256(id)
 }
 
 // item is an entry of a directory as it was at the last cut.

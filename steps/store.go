@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -40,6 +41,8 @@ type Store struct {
 	filled     bool              // the tree is known
 	at         [2]uint64         // device and inode of the tree's directory
 	walk       bool              // the next cut walks the tree
+	uncovered  map[string]bool   // directories that are not covered, since the tree has too many files
+	full       bool              // contents were not stored, since there were too many bytes
 	touched    map[string]bool   // files to be read again, and the directories that they are in
 	pending    map[string]State  // what was at the last step where something is found to have changed since
 }
@@ -59,16 +62,12 @@ func Open(dir, root string, options Options) (_ *Store, err error) {
 	if err := s.fsys.SyncDir(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
-	text, err := readFile(s.fsys, filepath.Join(dir, "current"))
+	known, err := s.readGeneration()
+	if err == nil && !known {
+		err = replaceFile(s.fsys, dir, "current", []byte("1\n"))
+	}
 	if err != nil {
 		return nil, err
-	}
-	if text == nil {
-		if err := replaceFile(s.fsys, dir, "current", []byte("1\n")); err != nil {
-			return nil, err
-		}
-	} else if s.generation, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, "current"), err)
 	}
 	if err := s.openFiles(); err != nil {
 		return nil, err
@@ -79,6 +78,32 @@ func Open(dir, root string, options Options) (_ *Store, err error) {
 	s.watch = newWatch()
 	s.turn <- struct{}{}
 	return s, nil
+}
+
+// readGeneration reads which generation holds. It returns false if there is none yet.
+func (s *Store) readGeneration() (bool, error) {
+	path := filepath.Join(s.dir, "current")
+	text, err := readFile(s.fsys, path)
+	if err != nil || text == nil {
+		return false, err
+	}
+	if s.generation, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// Sealed reports whether the store in a directory, which nobody has open, has contents that only its key opens.
+func Sealed(dir string) (bool, error) {
+	s := &Store{dir: dir, fsys: journal.OSFS{}}
+	if known, err := s.readGeneration(); err != nil || !known {
+		return false, err
+	}
+	p, err := openPack(s.fsys, s.file("content"), nil, math.MaxInt64) // headers are enough
+	if err != nil {
+		return false, err
+	}
+	return p.sealed, p.Close()
 }
 
 // file returns the path of a file of this generation.
@@ -273,6 +298,7 @@ func (s *Store) Content(ctx context.Context, state State) ([]byte, error) {
 type Status struct {
 	Files, Bytes int64 // entries of the tree, bytes of contents and steps on disk
 	Unwatched    error // why each cut walks the whole tree; nil: it does not
+	Partial      error // why not all that changes is kept; nil: it is
 }
 
 // Status returns the status.
@@ -281,5 +307,12 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	defer s.release()
-	return Status{s.count, s.pack.size + s.log.size, s.watch.why()}, nil
+	status := Status{s.count, s.pack.size + s.log.size, s.watch.why(), nil}
+	if len(s.uncovered) > 0 {
+		status.Partial = fmt.Errorf("%w: more than %d files, not all of which are covered", ErrTooLarge, s.options.MaxFiles)
+	}
+	if s.full {
+		status.Partial = errors.Join(status.Partial, fmt.Errorf("the store has more than %d bytes: what changes is not stored", s.options.MaxBytes))
+	}
+	return status, nil
 }

@@ -110,7 +110,7 @@ func (u *plan) back(c Change) error {
 	now, part := u.now(c.Path), gitPartOf(c.Path)
 	switch {
 	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.isDir():
-	case now.merged == nil && now.State == c.After:
+	case u.leftBy(c, now):
 		if c.Before.content() && !u.pack.covers(c.Before) {
 			u.missing(c.Path)
 			return nil
@@ -133,6 +133,18 @@ func (u *plan) back(c Change) error {
 		return u.both(c, now)
 	}
 	return nil
+}
+
+// leftBy reports whether a path is as a change has left it. What did not fit in the store then may be stored now.
+func (u *plan) leftBy(c Change, now wanted) bool {
+	if now.merged != nil || now.State == c.After {
+		return now.merged == nil
+	}
+	if _, planned := u.want[c.Path]; planned || !c.After.Lost {
+		return false
+	}
+	it, _ := u.item(c.Path)
+	return it.state.Mode == c.After.Mode && it.stamp.ref() == c.After.Ref
 }
 
 // both plans to take a change back from what was changed otherwise too.
