@@ -135,7 +135,7 @@ type StepState struct {
 	With        []string  `json:"with,omitzero" keep:"always" maxlen:"300" doc:"The steps, or agents, that it shares its changes with."`
 	Undoes      []int64   `json:"undoes,omitzero" keep:"always" doc:"Of an undo: the numbers of the steps that it took back."`
 	Digest      string    `json:"digest" keep:"always" maxlen:"128" doc:"Digest of the whole record, which lies in the store of the directory."`
-	Cuts        []int64   `json:"cuts,omitzero" keep:"always" doc:"Its records in the store of the directory."`
+	Cuts        []int64   `json:"cuts,omitzero" keep:"always" doc:"The first and the last of its records in the store of the directory. Those of an undo between them are not its."`
 }
 
 // StepFiles is what a step did to files: counts, and the first of them.

@@ -1,13 +1,17 @@
 package trees
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
@@ -17,13 +21,14 @@ import (
 type call struct {
 	program *program
 	key     string
-	number  int64
+	number  atomic.Int64 // 0: it has not begun in a tree yet
 	tool    string
 	digest  *string
 	cause   int64 // entry that began it
 	began   time.Time
 
 	mu       sync.Mutex              // for what follows: several trees may be cut at once
+	over     bool                    // it begins in no tree any more
 	cuts     map[*tree][]*steps.Step // while it was open
 	with     []string                // what it shares them with
 	programs schema.StepItems
@@ -43,9 +48,16 @@ func (c *call) state(in *tree) *schema.StepState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &schema.StepState{
-		Agent: c.program.agent, Step: c.number, PID: c.program.pid, Tree: in.root, Kind: schema.StepCall, Tool: c.tool, InputDigest: c.digest,
+		Agent: c.program.agent, Step: c.number.Load(), PID: c.program.pid, Tree: in.root, Kind: schema.StepCall, Tool: c.tool, InputDigest: c.digest,
 		Cause: c.cause, Began: c.began.UnixMilli(), Programs: c.programs, Connections: c.hosts,
 	}
+}
+
+// cutsIn returns the cuts of a tree while it was open.
+func (c *call) cutsIn(one *tree) []*steps.Step {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cuts[one]
 }
 
 // maxOpen bounds the tool calls of a program that are open at once.
@@ -56,14 +68,6 @@ const readTime = 5 * time.Second
 
 // longestTool bounds a tool in a record, in bytes.
 const longestTool = 256
-
-// clip returns a text that is at most size bytes long.
-func clip(text string, size int) string {
-	if len(text) <= size {
-		return text
-	}
-	return strings.ToValidUTF8(text[:size-len("…")], "") + "…"
-}
 
 // keyOf names a tool call among those of its program.
 func keyOf(host, session, tool string, use *string) string {
@@ -88,6 +92,22 @@ func (t *Trees) of(pid int64) (p *program, agent string) {
 	return nil, agent
 }
 
+// admit notes a call as open, or returns why it cannot be. One of the same name was open if its end was lost.
+func (t *Trees) admit(c *call) (before *call, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := c.program
+	before = p.calls[c.key]
+	switch {
+	case p.gone.Load():
+		return nil, "the program has ended"
+	case before == nil && len(p.calls) >= maxOpen:
+		return nil, fmt.Sprintf("%d tool calls are open already", maxOpen)
+	}
+	p.calls[c.key] = c
+	return before, ""
+}
+
 // Begin is the runner of Step.Begin.
 func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBeginInput) (out schema.StepBeginOutput, _ error) {
 	p, agent := t.of(job.PID)
@@ -98,86 +118,69 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 	}
 	now := time.Now()
 	c := &call{
-		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
-		cause: int64(job.Seq), cuts: make(map[*tree][]*steps.Step),
+		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip.Text(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
+		cause: int64(job.Seq), began: now, cuts: make(map[*tree][]*steps.Step),
 	}
-	if before := t.closing(p, c.key); before != nil { // its end was lost
-		t.over(before, resultUnknown)
-	}
-	t.mu.Lock()
-	many := len(p.calls) >= maxOpen
-	t.mu.Unlock()
-	if many {
-		why := fmt.Sprintf("%d tool calls are open already", maxOpen)
+	before, why := t.admit(c)
+	if why != "" {
 		out.Uncovered = &why
 		return out, nil
+	}
+	if before != nil {
+		t.over(before, resultUnknown)
 	}
 	for _, one := range p.trees {
 		limited, cancel := context.WithTimeout(ctx, readTime)
 		err := one.take(limited)
 		cancel()
-		if ctx.Err() != nil {
-			t.abandon(c)
+		if err == nil {
+			err = one.start(c)
+			one.release()
+		}
+		if ctx.Err() != nil { // nobody waits for it any more
+			t.drop(c)
+			t.over(c, resultUnknown)
 			return out, ctx.Err()
 		}
 		if err != nil {
-			why := one.root + ": " + one.uncovered()
+			why := one.root + ": " + cmp.Or(one.uncovered(), err.Error())
 			out.Uncovered = &why
-			continue
 		}
-		one.enterNow(p)
-		began := time.Now()
-		c.mu.Lock()
-		c.began = began
-		c.mu.Unlock()
-		one.cut(began, nil)
-		if c.number == 0 { // after what was before it
-			c.number = t.next(agent)
-		}
-		one.open[c] = true
-		one.release()
 	}
-	p.hooked.CompareAndSwap(nil, &now) // only now: what was before is still the program's own activity
-	if c.number == 0 {                 // none of its trees can be kept
+	p.hooked.CompareAndSwap(nil, &now)             // only now: what was before is still the program's own activity
+	if out.Step = c.number.Load(); out.Step == 0 { // none of its trees can be kept
+		t.drop(c)
 		return out, nil
-	}
-	out.Step = c.number
-	t.mu.Lock()
-	before := p.calls[c.key] // another of that name has begun meanwhile
-	p.calls[c.key] = c
-	t.mu.Unlock()
-	if before != nil {
-		t.over(before, resultUnknown)
 	}
 	return out, t.record()
 }
 
-// abandon takes back the begin of a call that nobody waits for any more.
-func (t *Trees) abandon(c *call) {
-	for _, one := range c.program.trees {
-		select {
-		case <-one.filled:
-		default:
-			continue
-		}
-		if one.take(context.Background()) == nil {
-			if one.open[c] {
-				now := time.Now()
-				one.cut(now, nil)
-				one.finish(c, now, resultUnknown)
-			}
-			one.release()
-		}
+// start begins a call, after what was before it. The tree is in use.
+func (one *tree) start(c *call) error {
+	one.enterNow(c.program)
+	one.cut(time.Now(), nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return errOver
 	}
+	if c.number.Load() == 0 {
+		c.number.Store(one.next(c.program.agent))
+		c.began = time.Now()
+	}
+	one.open[c] = true
+	return nil
 }
 
-// closing takes a call out of the open ones of its program; nil if there is none.
-func (t *Trees) closing(p *program, key string) *call {
+var errOver = errors.New("the call is over already")
+
+// drop takes a call out of the open ones of its program.
+func (t *Trees) drop(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := p.calls[key]
-	delete(p.calls, key)
-	return c
+	if c.program.calls[c.key] == c {
+		delete(c.program.calls, c.key)
+	}
 }
 
 // Every is the tool of a Step.End that ends all calls of a session: the host has lost sight of them.
@@ -196,65 +199,77 @@ func (t *Trees) End(_ context.Context, job *kernel.Job, in *schema.StepEndInput)
 	if in.Tool == Every {
 		result = resultUnknown
 	}
-	for _, key := range t.keys(p, in) {
-		if c := t.closing(p, key); c != nil {
-			out.Step = c.number
-			out.Files += t.over(c, result)
-		}
+	for _, c := range t.closing(p, in) {
+		out.Step = c.number.Load()
+		out.Files += t.over(c, result)
 	}
 	return out, t.record()
 }
 
-// keys returns the keys of the calls that an end is about.
-func (t *Trees) keys(p *program, in *schema.StepEndInput) (list []string) {
-	if in.Tool != Every {
-		return []string{keyOf(in.Host, in.Session, in.Tool, in.Use)}
-	}
+// closing takes the calls that an end is about out of the open ones of their program, and returns them in their order.
+func (t *Trees) closing(p *program, in *schema.StepEndInput) (list []*call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	prefix := in.Host + "\x00" + in.Session + "\x00"
-	for key := range p.calls {
-		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
-			list = append(list, key)
+	exact, session := keyOf(in.Host, in.Session, in.Tool, in.Use), in.Host+"\x00"+in.Session+"\x00"
+	for key, c := range p.calls {
+		if key == exact || in.Tool == Every && strings.HasPrefix(key, session) {
+			list = append(list, c)
+			delete(p.calls, key)
 		}
 	}
-	slices.Sort(list)
+	slices.SortFunc(list, inOrder)
 	return list
 }
 
-// over ends a call in all its trees. It returns how many paths it changed.
+func inOrder(a, b *call) int { return cmp.Compare(a.number.Load(), b.number.Load()) }
+
+// over ends a call in all its trees, and returns how many paths it changed. Each tree in which it changed something has a record of it,
+// or, if there is none, the first.
 func (t *Trees) over(c *call, result string) (files int64) {
+	c.mu.Lock()
+	again := c.over
+	c.over = true
+	c.mu.Unlock()
+	if again {
+		return 0
+	}
 	about := &schema.StepState{PID: c.program.pid}
 	t.taken(about)
 	c.mu.Lock()
 	c.programs, c.hosts = about.Programs, about.Connections
 	c.mu.Unlock()
+	var first *tree
+	recorded := false
 	for _, one := range c.program.trees {
-		if one.take(context.Background()) != nil {
+		if !one.takeRead() {
 			continue
 		}
 		if one.open[c] {
-			now := time.Now()
-			one.cut(now, nil)
-			files += one.finish(c, now, result)
+			one.cut(time.Now(), nil)
+			delete(one.open, c)
+			if first == nil {
+				first = one
+			}
+			if cuts := c.cutsIn(one); cuts != nil {
+				files += one.finish(c, cuts, result)
+				recorded = true
+			}
 		}
 		one.release()
+	}
+	if first != nil && !recorded {
+		first.finish(c, nil, result)
 	}
 	return files
 }
 
-// finish ends a call in a tree, which was cut. Where it changed nothing, only the first of its trees has a record of it.
-func (one *tree) finish(c *call, now time.Time, result string) (files int64) {
-	delete(one.open, c)
-	c.mu.Lock()
-	cuts, with := c.cuts[one], slices.Clone(c.with)
-	c.mu.Unlock()
-	if len(cuts) == 0 && one != c.program.trees[0] {
-		return 0
-	}
+// finish records a call that is over in a tree, and returns how many paths it changed there.
+func (one *tree) finish(c *call, cuts []*steps.Step, result string) (files int64) {
 	about := c.state(one)
-	about.Ended, about.Result = now.UnixMilli(), &result
-	about.Shared, about.With = len(with) > 0 && len(cuts) > 0, with
+	about.Ended, about.Result = time.Now().UnixMilli(), &result
+	c.mu.Lock()
+	about.Shared, about.With = len(c.with) > 0 && len(cuts) > 0, slices.Clone(c.with)
+	c.mu.Unlock()
 	one.finished(about, cuts)
 	return about.Files.Count()
 }

@@ -1,6 +1,7 @@
 package trees
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
@@ -28,6 +30,7 @@ const (
 type author struct {
 	call  *call // nil: none
 	about *schema.StepState
+	maybe bool // or a person, or a program outside
 }
 
 func (a *author) name() string {
@@ -37,15 +40,19 @@ func (a *author) name() string {
 	return a.about.Agent
 }
 
-// authors returns who may have changed something since the last cut. Tool calls are first; only they have a number yet.
+// outside is in the list of those that share a step if a person, or a program outside, may have changed something too.
+const outside = "outside"
+
+// authors returns who may have changed something since the last cut. Tool calls are first; only they have a number yet. Programs with
+// hooks that have no processes besides themselves count only if there are no others: most of the time they wait.
 func (one *tree) authors(now time.Time, active map[*program]bool) (list []author) {
 	busy := make(map[*program]bool)
 	for c := range one.open {
 		busy[c.program] = true
-		list = append(list, author{c, c.state(one)})
+		list = append(list, author{call: c, about: c.state(one)})
 	}
-	slices.SortFunc(list, func(a, b author) int { return int(a.call.number - b.call.number) })
-	var others []author
+	slices.SortFunc(list, func(a, b author) int { return cmp.Compare(a.about.Step, b.about.Step) })
+	var others, waiting []author
 	for _, p := range one.live {
 		switch {
 		case busy[p]:
@@ -53,9 +60,16 @@ func (one *tree) authors(now time.Time, active map[*program]bool) (list []author
 			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepActivity, now)})
 		case active[p] || one.active[p]: // what has ended since can have done it too
 			others = append(others, author{about: one.about(p.agent, p.pid, schema.StepBackground, now)})
+		default:
+			a := author{about: one.about(p.agent, p.pid, schema.StepBackground, now), maybe: true}
+			a.about.Shared, a.about.With = true, []string{outside}
+			waiting = append(waiting, a)
 		}
 	}
-	slices.SortFunc(others, func(a, b author) int { return int(a.about.PID - b.about.PID) })
+	if len(list)+len(others) == 0 {
+		others = waiting
+	}
+	slices.SortFunc(others, func(a, b author) int { return cmp.Compare(a.about.PID, b.about.PID) })
 	return append(list, others...)
 }
 
@@ -83,7 +97,9 @@ func (one *tree) neighbours() (names []string) {
 		}
 		one.mu.Lock()
 		for _, c := range p.calls {
-			names = append(names, fmt.Sprintf("%s:%d", p.agent, c.number))
+			if n := c.number.Load(); n > 0 {
+				names = append(names, fmt.Sprintf("%s:%d", p.agent, n))
+			}
 		}
 		calls := len(p.calls)
 		one.mu.Unlock()
@@ -164,7 +180,7 @@ func (one *tree) cut(now time.Time, leaving *program) {
 		label, err = labelled(authors[0].about)
 		label.Always = slices.ContainsFunc(authors, func(a author) bool {
 			last := a.call != nil || leaving != nil && a.about.PID == leaving.pid
-			return last && a.about.Programs.Count+a.about.Connections.Count > 0
+			return last && !a.maybe && a.about.Programs.Count+a.about.Connections.Count > 0
 		})
 	}
 	label.Except = one.copied
@@ -220,8 +236,7 @@ func (one *tree) finished(about *schema.StepState, cuts []*steps.Step) {
 		one.log.Error("a step is not recorded", "tree", one.root, "agent", about.Agent, "step", about.Step, "error", err)
 		return
 	}
-	if one.missed {
-		one.missed = false
+	if one.missed.CompareAndSwap(true, false) {
 		about.Files.Missed++
 		item(&about.Files, ".", "missed")
 	}
@@ -269,8 +284,10 @@ const recordSize = 10_000
 func complete(about *schema.StepState, cuts []*steps.Step) error {
 	whole := sha256.New()
 	for _, cut := range cuts {
-		about.Cuts = append(about.Cuts, int64(cut.Seq))
 		whole.Write(cut.Digest[:])
+	}
+	if n := len(cuts); n > 0 {
+		about.Cuts = []int64{int64(cuts[0].Seq), int64(cuts[n-1].Seq)}
 	}
 	if about.Ended == 0 {
 		about.Ended = cuts[len(cuts)-1].Ended.UnixMilli()
@@ -316,7 +333,7 @@ func count(f *schema.StepFiles, c *steps.Change) {
 
 func item(f *schema.StepFiles, path, what string) {
 	if len(f.Items) < schema.MaxStepItems {
-		f.Items = append(f.Items, schema.StepFile{Path: clip(text(path), longestPath), What: what})
+		f.Items = append(f.Items, schema.StepFile{Path: clip.Text(text(path), longestPath), What: what})
 	}
 }
 

@@ -69,35 +69,63 @@ func (one *tree) status() (status steps.Status, err error) {
 	}
 	defer one.release()
 	status, err = one.store.Status(context.Background())
-	return status, errors.Join(err, one.trouble, status.Unwatched)
+	return status, errors.Join(err, one.trouble, status.Unwatched, status.Partial, one.keyless)
 }
 
-// using calls do with the store of a tree and the steps of a record in it. If the tree, or a step, is not kept any more, it does
-// nothing and returns false.
-func (t *Trees) using(ctx context.Context, root string, cuts []uint64, do func(*steps.Store, []*steps.Step) error) (bool, error) {
-	one, err := t.holding(root)
-	if errors.Is(err, fault.StepsNotFound) || errors.Is(err, fault.StepsNotKept) || err == nil && one.root != root {
+// using calls do with the store of a tree and what steps did there. If the tree, or a step, is not kept any more, it does nothing and
+// returns false.
+func (t *Trees) using(ctx context.Context, root string, records []*step.Record, do func(*steps.Store, []*steps.Step) error) (bool, error) {
+	one, err := t.holding(ctx, root)
+	if errors.Is(err, fault.StepsNotFound) || errors.Is(err, fault.StepsNotKept) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := one.take(ctx); err != nil {
+	defer one.release()
+	seqs, err := one.cutsOf(ctx, records)
+	if one.root != root || errors.Is(err, steps.ErrNoStep) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
-	defer one.release()
-	list := make([]*steps.Step, 0, len(cuts))
-	for _, seq := range cuts {
-		s, err := one.store.Step(ctx, seq)
-		if errors.Is(err, steps.ErrNoStep) {
-			return false, nil
-		}
-		if err != nil {
+	list := make([]*steps.Step, len(seqs))
+	for i, seq := range seqs {
+		if list[i], err = one.store.Step(ctx, seq); err != nil {
 			return false, err
 		}
-		list = append(list, s)
 	}
 	return true, do(one.store, list)
+}
+
+// ends returns the first and the last record of a step in the store.
+func ends(r *step.Record) (first, last uint64) {
+	return uint64(r.Cuts[0]), uint64(r.Cuts[len(r.Cuts)-1])
+}
+
+// cutsOf returns the records of steps in the store, in their order. It fails with steps.ErrNoStep if one is not kept any more.
+func (one *tree) cutsOf(ctx context.Context, records []*step.Record) (seqs []uint64, _ error) {
+	for _, r := range records {
+		if len(r.Cuts) == 0 {
+			continue
+		}
+		first, last := ends(r)
+		list, err := one.store.Steps(ctx, first, int(last-first)+1)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 || list[0].Seq != first { // the oldest go first
+			return nil, fmt.Errorf("%w: %d", steps.ErrNoStep, first)
+		}
+		for _, s := range list {
+			if s.Seq == first || s.Seq <= last && s.Kind != steps.Undo && s.Kind != steps.Outside {
+				seqs = append(seqs, s.Seq)
+			}
+		}
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs), nil
 }
 
 // Whole implements step.Shell.
@@ -107,7 +135,7 @@ func (t *Trees) Whole(ctx context.Context, records []schema.StepState) error {
 		if len(r.Cuts) == 0 {
 			continue
 		}
-		_, err := t.using(ctx, r.Tree, cutsOf([]*step.Record{{StepState: *r}}), func(_ *steps.Store, cuts []*steps.Step) error {
+		_, err := t.using(ctx, r.Tree, []*step.Record{{StepState: *r}}, func(_ *steps.Store, cuts []*steps.Step) error {
 			r.Files = filesOf(cuts)
 			for _, cut := range cuts {
 				about, err := noted(cut)
@@ -139,22 +167,32 @@ type diffs struct {
 
 // Diff implements step.Shell.
 func (t *Trees) Diff(ctx context.Context, do *step.Diff) (part []byte, more bool, err error) {
-	d := &t.diffs
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	key := keyOfDiff(do)
-	if do.Offset == 0 || key != d.key {
-		if d.text, err = t.textOf(ctx, do); err != nil {
+	text, ok := t.diffs.get(key)
+	if do.Offset == 0 || !ok {
+		if text, err = t.textOf(ctx, do); err != nil {
 			return nil, false, err
 		}
-		d.key = key
 	}
-	rest := d.text[min(do.Offset, int64(len(d.text))):]
+	rest := text[min(do.Offset, int64(len(text))):]
 	part, more = rest[:min(len(rest), step.DiffPart)], len(rest) > step.DiffPart
 	if !more {
-		d.key, d.text = "", nil
+		key, text = "", nil
 	}
+	t.diffs.put(key, text)
 	return part, more, nil
+}
+
+func (d *diffs) get(key string) (text []byte, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text, d.key == key
+}
+
+func (d *diffs) put(key string, text []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.key, d.text = key, text
 }
 
 func keyOfDiff(do *step.Diff) string {
@@ -188,7 +226,7 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 			fmt.Fprintf(limited, "# %s\n", text(root))
 		}
 		below, _ := filepath.Rel(root, do.Path)
-		kept, err := t.using(ctx, root, cutsOf(roots[root]), func(store *steps.Store, cuts []*steps.Step) error {
+		kept, err := t.using(ctx, root, roots[root], func(store *steps.Store, cuts []*steps.Step) error {
 			git := 0
 			changes := slices.DeleteFunc(steps.Composed(cuts), func(c steps.Change) bool {
 				if do.Path != "" && do.Path != root {

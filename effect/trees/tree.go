@@ -8,8 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/internal/held"
@@ -42,8 +44,9 @@ type tree struct {
 	since   time.Time // of the last cut
 	left    time.Time // when the last program left
 	trouble error     // why the last cut failed; nil: it did not
-	missed  bool      // a program was there before the tree was read: the next step says so
 	closed  bool
+
+	missed atomic.Bool // a program was there before the tree was read: the next step says so
 
 	// active are the programs that were busy at the last cut: what changes until the next one can be theirs.
 	active map[*program]bool
@@ -70,7 +73,7 @@ func (one *tree) fill() {
 	defer close(one.filled)
 	one.turn <- struct{}{}
 	defer one.release()
-	before, err := one.begin()
+	before, err := one.prepare()
 	if err == nil {
 		one.store, err = steps.Open(one.dir, one.root, steps.Options{
 			Key: one.key, Secret: secret, MaxFile: one.MaxFile, MaxFiles: one.MaxFiles, MaxBytes: one.MaxBytes,
@@ -105,18 +108,23 @@ func (one *tree) give() error {
 	return err
 }
 
-// again reports whether a tree that could not be read is to be tried again.
-func (one *tree) again() bool {
+// ready reports whether the tree was read, or cannot be.
+func (one *tree) ready() bool {
 	select {
 	case <-one.filled:
-		return one.failed != nil && time.Since(one.tried) > idle
+		return true
 	default:
 		return false
 	}
 }
 
-// begin makes the directory of the store. It returns the programs that worked in the tree when the last kernel ended.
-func (one *tree) begin() (before []used, _ error) {
+// again reports whether a tree that could not be read is to be tried again.
+func (one *tree) again() bool {
+	return one.ready() && one.failed != nil && time.Since(one.tried) > idle
+}
+
+// prepare makes the directory of the store. It returns the programs that worked in the tree when the last kernel ended.
+func (one *tree) prepare() (before []used, _ error) {
 	if err := os.MkdirAll(one.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make store of steps: %w", err)
 	}
@@ -191,21 +199,16 @@ func (one *tree) recover() error {
 		agent  string
 		number uint64
 	}
-	type cutOf struct {
-		key
-		seq uint64
-	}
-	journaled := make(map[cutOf]bool) // numbers do not tell: a call that began before others may end after them
+	journaled := make(map[key]uint64) // the last cut of each step; numbers do not tell: a call that began before others may end after them
 	records, since := view.Of(""), uint64(0)
 	for _, r := range records {
-		if r.Tree != one.root {
+		if r.Tree != one.root || len(r.Cuts) == 0 {
 			continue
 		}
-		for _, cut := range r.Cuts {
-			journaled[cutOf{key{r.Agent, uint64(r.Step)}, uint64(cut)}] = true
-			if since == 0 || uint64(cut) < since {
-				since = uint64(cut)
-			}
+		first, last := ends(r)
+		journaled[key{r.Agent, uint64(r.Step)}] = last
+		if since == 0 || first < since {
+			since = first
 		}
 	}
 	forgotten := func(s *steps.Step) bool {
@@ -221,14 +224,14 @@ func (one *tree) recover() error {
 		for i := range list {
 			s := &list[i]
 			from = s.Seq + 1
-			if s.Agent == "" || journaled[cutOf{key{s.Agent, s.Number}, s.Seq}] || forgotten(s) {
+			k := key{s.Agent, s.Number}
+			if s.Agent == "" || s.Seq <= journaled[k] || forgotten(s) {
 				continue
 			}
 			whole, err := one.store.Step(one.ending, s.Seq)
 			if err != nil {
 				return err
 			}
-			k := key{s.Agent, s.Number}
 			if lost[k] == nil {
 				order = append(order, k)
 			}
@@ -282,13 +285,14 @@ func (one *tree) take(ctx context.Context) error {
 
 var errClosed = errors.New("the store is closed")
 
+// takeRead waits for the turn, and returns true, if the tree was read and is kept.
+func (one *tree) takeRead() bool { return one.ready() && one.take(context.Background()) == nil }
+
 func (one *tree) release() { <-one.turn }
 
 // uncovered says what is not kept, and why; "": nothing.
 func (one *tree) uncovered() string {
-	select {
-	case <-one.filled:
-	default:
+	if !one.ready() {
 		return "it is still being read: what is changed before that cannot be undone"
 	}
 	if one.failed != nil {
@@ -299,9 +303,7 @@ func (one *tree) uncovered() string {
 
 // enter notes a program that is about to start.
 func (one *tree) enter(p *program) {
-	select {
-	case <-one.filled:
-	default: // the program waits no longer than it has to
+	if !one.ready() { // the program waits no longer than it has to
 		one.alive.Go(func() {
 			if one.take(one.ending) == nil {
 				defer one.release()
@@ -323,7 +325,9 @@ func (one *tree) enterNow(p *program) {
 	}
 	one.cut(time.Now(), nil) // what was before is not its
 	one.live[p.pid] = p
-	one.missed = one.missed || p.late.Load()
+	if p.late.Load() {
+		one.missed.Store(true)
+	}
 	one.note()
 }
 
@@ -342,24 +346,17 @@ func (one *tree) note() {
 	}
 }
 
-// leave records the last step of a program.
+// leave records the last step of a program, whose calls are over.
 func (one *tree) leave(p *program) {
-	if one.take(context.Background()) != nil {
-		p.gone.Store(true)
+	if !one.takeRead() {
 		return
 	}
 	defer one.release()
-	p.gone.Store(true)
 	if one.live[p.pid] != p {
 		return
 	}
 	now := time.Now()
 	one.cut(now, p)
-	for c := range one.open {
-		if c.program == p {
-			one.finish(c, now, resultUnknown)
-		}
-	}
 	delete(one.live, p.pid)
 	one.left = now
 	one.note()
@@ -367,16 +364,14 @@ func (one *tree) leave(p *program) {
 
 // settle records what happened until now, except for tool calls that are not over.
 func (one *tree) settle(ctx context.Context) error {
-	select {
-	case <-one.filled:
-	default:
+	if !one.ready() {
 		return nil
 	}
 	if err := one.take(ctx); err != nil {
 		return ctx.Err() // else it is not kept
 	}
 	defer one.release()
-	if len(one.open) == 0 && len(one.live) > 0 {
+	if len(one.live) > 0 {
 		one.cut(time.Now(), nil)
 	}
 	return nil
@@ -395,17 +390,14 @@ func (one *tree) tick(now time.Time) {
 	}
 	if len(one.live) == 0 {
 		if !one.left.IsZero() && now.Sub(one.left) > idle {
-			one.mu.Lock() // nobody gets it any more
-			defer one.mu.Unlock()
-			delete(one.trees, one.root)
-			one.shut()
+			one.retire()
 		}
 		return
 	}
 	events, told := one.store.Events()
 	p := &one.period
 	switch {
-	case !told || len(one.open) > 0 || !one.unhooked():
+	case !told || !one.unhooked():
 		*p = period{events: events}
 	case events == p.events && p.began.IsZero():
 	case p.began.IsZero():
@@ -415,6 +407,19 @@ func (one *tree) tick(now time.Time) {
 	case now.Sub(p.last) >= quiet, now.Sub(p.began) >= longest:
 		one.cut(now, nil)
 	}
+}
+
+// retire closes the tree, unless a program is about to enter it.
+func (one *tree) retire() {
+	one.mu.Lock() // nobody gets it any more
+	defer one.mu.Unlock()
+	for _, p := range one.programs {
+		if slices.Contains(p.trees, one) {
+			return
+		}
+	}
+	delete(one.trees, one.root)
+	one.shut()
 }
 
 // unhooked reports whether a program works here that does not say when a tool call begins.

@@ -7,13 +7,11 @@ package trees
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
@@ -64,6 +61,7 @@ type Trees struct {
 	view      func() *step.View
 	log       *slog.Logger
 	key       []byte
+	keyless   error // why there is no key; nil: there is
 
 	ending context.Context
 	end    context.CancelFunc
@@ -98,9 +96,8 @@ func New(c Config) (*Trees, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory for steps: %w", err)
 	}
-	var err error
-	if t.key, err = readKey(filepath.Join(c.Dir, "key")); err != nil {
-		return nil, err
+	if t.key, t.keyless = t.readKey(); t.keyless != nil {
+		t.log.Error("secret contents are not kept", "error", t.keyless)
 	}
 	t.ending, t.end = context.WithCancel(context.Background())
 	if !t.Off {
@@ -108,23 +105,6 @@ func New(c Config) (*Trees, error) {
 		t.alive.Go(t.forget)
 	}
 	return t, nil
-}
-
-// readKey returns the key that seals secret contents, which is made if there is none.
-func readKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key = make([]byte, 32)
-		_, _ = rand.Read(key) // it never fails
-		if err = os.WriteFile(path, key, 0o600); err != nil {
-			return nil, fmt.Errorf("store key of steps: %w", err)
-		}
-		return key, nil
-	}
-	if err != nil || len(key) != 32 {
-		return nil, errors.Join(fmt.Errorf("%s is no key of 32 bytes", path), err)
-	}
-	return key, nil
 }
 
 // Close records what happened until now, and closes all stores. Programs should have ended.
@@ -161,7 +141,7 @@ type program struct {
 	hooked  atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
 	calls   map[string]*call          // open ones, by how the host names them
 	refused map[string]string         // directories that are not kept, and why
-	gone    atomic.Bool               // it has ended
+	gone    atomic.Bool               // it has ended; set while mu is locked
 	late    atomic.Bool               // it began before its trees were read
 	started schema.StepItems          // what it has started since a step had that
 	hosts   schema.StepItems          // where it connected to since a step had that
@@ -185,28 +165,29 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 		return nil
 	}
 	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[string]*call), refused: make(map[string]string)}
-	soon, cancel := context.WithTimeout(t.ending, patience)
-	defer cancel()
+	var roots []string
 	for _, dir := range about.Dirs {
 		root, why := chosen(dir, about.Home)
-		if why != "" {
+		switch {
+		case why != "":
 			uncovered = append(uncovered, dir+": "+why)
 			p.refused[dir] = why
-			continue
+		case !slices.Contains(roots, root):
+			roots = append(roots, root)
 		}
-		one := t.open(root)
-		if slices.Contains(p.trees, one) {
-			continue
-		}
-		p.trees = append(p.trees, one)
 	}
 	t.mu.Lock()
-	if again := t.programs[p.pid]; again != nil { // it is started again
+	if again := t.programs[p.pid]; again != nil && !again.gone.Load() { // it is started again
 		p = again
 	} else {
-		t.programs[p.pid] = p
+		for _, root := range roots {
+			p.trees = append(p.trees, t.open(root))
+		}
+		t.programs[p.pid] = p // from now on none of its trees is closed
 	}
 	t.mu.Unlock()
+	soon, cancel := context.WithTimeout(t.ending, patience)
+	defer cancel()
 	for _, one := range p.trees {
 		select {
 		case <-one.filled:
@@ -234,10 +215,8 @@ func chosen(dir, home string) (root, why string) {
 	return "", "it is neither in the home directory nor in a repository"
 }
 
-// open returns the tree of a directory, which is opened and read beside.
+// open returns the tree of a directory, which is opened and read beside. mu is locked.
 func (t *Trees) open(root string) *tree {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if one := t.trees[root]; one != nil && !one.again() {
 		return one
 	}
@@ -251,16 +230,24 @@ func (t *Trees) open(root string) *tree {
 	return one
 }
 
-// Leave records the last step of a program that has ended.
+// Leave records the last steps of a program that has ended.
 func (t *Trees) Leave(pid int64) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	p := t.programs[pid]
-	t.mu.Unlock()
 	if p == nil {
+		t.mu.Unlock()
 		return
+	}
+	p.gone.Store(true) // no call of it begins any more
+	calls := slices.Collect(maps.Values(p.calls))
+	clear(p.calls)
+	t.mu.Unlock()
+	slices.SortFunc(calls, inOrder)
+	for _, c := range calls {
+		t.over(c, resultUnknown)
 	}
 	for _, one := range p.trees {
 		one.leave(p)
@@ -448,52 +435,6 @@ func (t *Trees) look() {
 			if now.Sub(refused) > retry && t.record() != nil {
 				refused = now
 			}
-		}
-	}
-}
-
-// forget removes what is older than it is to be kept, now and every day.
-func (t *Trees) forget() {
-	timer := time.NewTimer(time.Minute)
-	defer timer.Stop()
-	for {
-		select {
-		case <-t.ending.Done():
-			return
-		case <-timer.C:
-			t.collect(time.Now().Add(-t.Keep))
-			timer.Reset(24 * time.Hour)
-		}
-	}
-}
-
-// collect forgets steps that ended before a time, and stores in which nothing happened since.
-func (t *Trees) collect(before time.Time) {
-	t.mu.Lock()
-	all := t.all()
-	open := make(map[string]bool, len(all))
-	for _, one := range all {
-		open[one.dir] = true
-	}
-	t.mu.Unlock()
-	for _, one := range all {
-		if err := one.collect(t.ending, before); err != nil && t.ending.Err() == nil {
-			t.log.Warn("old steps are not removed", "tree", one.root, "error", err)
-		}
-	}
-	entries, err := os.ReadDir(t.dir)
-	if err != nil {
-		t.log.Warn("old steps are not removed", "error", err)
-		return
-	}
-	for _, entry := range entries {
-		dir := filepath.Join(t.dir, entry.Name())
-		info, err := os.Stat(filepath.Join(dir, usedName))
-		if !entry.IsDir() || open[dir] || err != nil || !info.ModTime().Before(before) {
-			continue
-		}
-		if err := rmtree.Dir(dir); err != nil {
-			t.log.Warn("old steps are not removed", "error", err)
 		}
 	}
 }

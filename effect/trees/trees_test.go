@@ -169,8 +169,8 @@ func (w *world) undo(agent string, number int64) (schema.StepUndoOutput, error) 
 	return w.Undo(w.Context(), &kernel.Job{}, &step.Undo{StepUndoInput: &schema.StepUndoInput{Agent: agent, Tree: w.path(""), Step: &number}})
 }
 
-// TestCalls: what changes while a tool call is open is its, what changes before is the agent's background if it has processes that can
-// have done it, and nobody's if not.
+// TestCalls: what changes while a tool call is open is its, what changes before is the agent's background, or, if it has no processes but
+// its program, perhaps a person's.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -191,17 +191,18 @@ func TestCalls(t *testing.T) {
 	w.finish(1, "u2")
 	w.busy.Store(true)
 	w.write("d", "a server's")
-	if n := w.begin(1, "u3"); n != 4 { // after what was before it
+	if n := w.begin(1, "u3"); n != 5 { // after what was before it
 		t.Errorf("the step is %d", n)
 	}
 	testkit.Must(t, os.Remove(w.path("a")))
 	w.finish(1, "u3")
-	w.want("a:1 call +1 ~1 -0 ok", "a:2 call +0 ~0 -0 ok", "a:3 background +1 ~0 -0", "a:4 call +0 ~0 -1 ok")
+	w.want("a:1 call +1 ~1 -0 ok", "a:2 background +1 ~0 -0 with outside", "a:3 call +0 ~0 -0 ok", "a:4 background +1 ~0 -0",
+		"a:5 call +0 ~0 -1 ok")
 
 	if _, err := w.undo("a", 1); !errors.Is(err, fault.StepsConflict) {
 		t.Errorf("undo of what was removed since: %v", err)
 	}
-	testkit.Value(w.undo("a", 4))(t)
+	testkit.Value(w.undo("a", 5))(t)
 	testkit.Value(w.undo("a", 1))(t)
 	if got := w.read("a") + w.read("b") + w.read("c") + w.read("d"); got != "1nonea person'sa server's" {
 		t.Errorf("after the undo: %s", got)

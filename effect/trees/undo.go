@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
@@ -24,27 +26,36 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	if err := t.Settle(ctx, true); err != nil {
 		return out, err
 	}
-	one, err := t.holding(do.Tree)
+	one, near, err := t.around(ctx, do.Tree)
 	if err != nil {
 		return out, err
+	}
+	defer func() { _ = t.record() }() // it logs what it cannot record, and the next one tries again
+	defer one.release()
+	for _, other := range near {
+		defer other.release()
 	}
 	out.Agent, out.Tree = do.Agent, one.root
 	list, err := t.undone(do, one)
 	if err != nil {
 		return out, err
 	}
-	if err := one.take(ctx); err != nil {
-		return out, fault.StepsNotKept.New("%s: %v", one.root, err)
-	}
-	defer func() { _ = t.record() }() // it logs what it cannot record, and the next one tries again
-	defer one.release()
 	for _, pid := range slices.Sorted(maps.Keys(t.affected(one))) { // in this order, since undos in other trees freeze them too
 		defer t.agents.Freeze(pid)()
 	}
 	now := time.Now()
 	one.cut(now, nil) // what changed until now is not the undo's
+	for _, other := range near {
+		other.cut(now, nil)
+	}
 	options := steps.UndoOptions{Before: steps.Label{Kind: steps.Outside}, Partial: do.Partial != nil && *do.Partial, DryRun: true}
-	seqs := cutsOf(list)
+	seqs, err := one.cutsOf(ctx, list)
+	if errors.Is(err, steps.ErrNoStep) {
+		return out, fault.StepsMissing.New("what the steps changed in %s is not kept any more", one.root)
+	}
+	if err != nil {
+		return out, err
+	}
 	plan, err := one.store.Undo(ctx, seqs, options)
 	if err != nil {
 		return out, fmt.Errorf("plan undo: %w", err)
@@ -70,6 +81,9 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 		return out, err
 	}
 	done, err := one.store.Undo(ctx, seqs, options)
+	for _, other := range near {
+		other.skip()
+	}
 	if done != nil && done.Step != nil {
 		one.finished(about, []*steps.Step{done.Step})
 		out.Step = about.Step
@@ -83,13 +97,20 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	return out, nil
 }
 
-// holding returns the tree that holds a path. It is opened if no program works in it.
-func (t *Trees) holding(path string) (*tree, error) {
+// skip makes what changed since the last cut nobody's.
+func (one *tree) skip() {
+	if _, err := one.store.Cut(context.Background(), steps.Label{Kind: steps.Outside, Except: one.copied}); err != nil {
+		one.trouble = err
+		one.log.Warn("what an undo changed is recorded with the next step", "tree", one.root, "error", err)
+	}
+}
+
+// rootOf returns the tree that holds a path.
+func (t *Trees) rootOf(path string) (root string, _ error) {
 	entries, err := os.ReadDir(t.dir)
 	if err != nil {
-		return nil, fmt.Errorf("look for the steps of %s: %w", path, err)
+		return "", fmt.Errorf("look for the steps of %s: %w", path, err)
 	}
-	root := ""
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
@@ -103,14 +124,57 @@ func (t *Trees) holding(path string) (*tree, error) {
 		}
 	}
 	if root == "" || t.Off {
-		return nil, fault.StepsNotFound.New("no steps are kept of a directory that holds %s", path)
+		return "", fault.StepsNotFound.New("no steps are kept of a directory that holds %s", path)
 	}
-	one := t.open(root)
-	<-one.filled
-	if one.failed != nil {
-		return nil, fault.StepsNotKept.New("%s: %v", root, one.failed)
+	return root, nil
+}
+
+// holding waits for the turn of the tree that holds a path. It is opened if no program works in it.
+func (t *Trees) holding(ctx context.Context, path string) (*tree, error) {
+	root, err := t.rootOf(path)
+	for err == nil {
+		t.mu.Lock()
+		one := t.open(root)
+		t.mu.Unlock()
+		switch err := one.take(ctx); {
+		case err == nil:
+			one.left = time.Now() // it stays open until it is used
+			return one, nil
+		case errors.Is(err, errClosed): // since it was opened
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("wait for the steps of %s: %w", root, err)
+		default:
+			return nil, fault.StepsNotKept.New("%s: %v", root, err)
+		}
 	}
-	return one, nil
+	return nil, err
+}
+
+// around is holding for a tree, and the open ones inside and around it.
+func (t *Trees) around(ctx context.Context, path string) (one *tree, near []*tree, err error) {
+	if one, err = t.holding(ctx, path); err != nil {
+		return nil, nil, err
+	}
+	one.release() // turns are taken in the order of paths: there may be an undo in one of the others
+	t.mu.Lock()
+	all := t.all()
+	t.mu.Unlock()
+	for _, other := range all {
+		if other != one && (!other.ready() || !within(one.root, other.root) && !within(other.root, one.root)) {
+			continue
+		}
+		err := other.take(ctx)
+		switch {
+		case err == nil && other != one:
+			near = append(near, other)
+		case err != nil && other == one:
+			for _, held := range near {
+				held.release()
+			}
+			return nil, nil, fault.StepsNotKept.New("%s: %v", one.root, err)
+		}
+	}
+	return one, near, nil
 }
 
 // within reports whether a path is a directory, or is in it.
@@ -132,21 +196,13 @@ func (t *Trees) undone(do *step.Undo, in *tree) ([]*step.Record, error) {
 	default:
 		list = step.Latest(list)
 	}
+	if do.Step == nil { // what may be a person's is taken back by its number only
+		list = slices.DeleteFunc(list, func(r *step.Record) bool { return slices.Contains(r.With, outside) })
+	}
 	if len(list) == 0 {
 		return nil, fault.StepsNotFound.New("%q has no such step in %s", do.Agent, in.root).WithFix(`"pwos steps" lists them`)
 	}
 	return list, nil
-}
-
-// cutsOf returns the records in the store of steps.
-func cutsOf(list []*step.Record) (seqs []uint64) {
-	for _, r := range list {
-		for _, cut := range r.Cuts {
-			seqs = append(seqs, uint64(cut))
-		}
-	}
-	slices.Sort(seqs)
-	return slices.Compact(seqs)
 }
 
 func numbersOf(list []*step.Record) (numbers []int64) {
@@ -189,7 +245,7 @@ func report(out *schema.StepUndoOutput, u *steps.Undone) {
 	for _, c := range u.Conflicts {
 		fmt.Fprintf(sum, "%q %q\n", c.Path, c.Why)
 		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(out.Conflicts) < schema.MaxStepItems {
-			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: clip(text(c.Path), longestPath), Why: clip(c.Why, 512), Aside: c.Aside})
+			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: clip.Text(text(c.Path), longestPath), Why: clip.Text(c.Why, 512), Aside: c.Aside})
 		}
 	}
 	out.Plan = hex.EncodeToString(sum.Sum(nil)[:16])
