@@ -29,8 +29,8 @@ func changed(s *steps.Step) string {
 	return strings.Join(list, " ")
 }
 
-// TestTooManyFiles: a tree that gets more files than it may is covered but for what is too much, of which steps tell once, and whole when
-// it fits again.
+// TestTooManyFiles: a tree that gets more files than it may is covered as far as it fits. Steps tell once what does not, and
+// when it fits again all of it is covered.
 func TestTooManyFiles(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, steps.Options{MaxFiles: 8})

@@ -18,7 +18,7 @@ import (
 // keySize is that of the key that seals secret contents, in bytes.
 const keySize = 32
 
-// readKey returns the key that seals secret contents. It is made if there is none, and made anew if it is incomplete and nothing is sealed.
+// readKey returns the key that seals secret contents. It is made if there is none, and made again if it is incomplete and nothing is sealed.
 func (t *Trees) readKey() ([]byte, error) {
 	path := filepath.Join(t.dir, "key")
 	key, err := os.ReadFile(path)

@@ -214,7 +214,7 @@ func TestLeftWaiting(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, left, "the program's end"))
 }
 
-// TestKey: an incomplete key is made anew. If something is sealed with the one that it was, that is said, and all but secrets is kept.
+// TestKey: an incomplete key is made again. If something is sealed with the one that it was, that is said, and all but secrets is kept.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
