@@ -18,7 +18,7 @@ func TestShimFile(t *testing.T) {
 	path := filepath.Join(dir, "shim")
 	self := testkit.Value(os.Executable())(t)
 	if os.Link(self, path) != nil { // another file system
-		testkit.Must(t, os.WriteFile(path, testkit.Value(os.ReadFile(self))(t), 0o755))
+		testkit.WriteProgram(t, path, testkit.Value(os.ReadFile(self))(t))
 	}
 	h := testkit.Value(host.New(host.Options{Shim: path}))(t)
 	t.Cleanup(func() { h.Close(t.Context(), 0) })

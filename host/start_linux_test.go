@@ -266,7 +266,7 @@ func TestStartPlaces(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	c := shell(t, "")
-	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "tool"), []byte("#!/bin/sh\nprintf %s \"$#$0$1\""), 0o700))
+	testkit.WriteProgram(t, filepath.Join(c.Dir, "tool"), []byte("#!/bin/sh\nprintf %s \"$#$0$1\""))
 	long := strings.Repeat("y", 100<<10)
 	c.Argv = []string{"./tool", long, "", "--"}
 	if got, want := output(t, h, c), "3./tool"+long; got != want {

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +38,17 @@ func Program(t testing.TB, name string) string {
 	}
 	Must(t, err)
 	return filepath.Join(programs.dir, name)
+}
+
+// WriteProgram writes a program to be executed by this user and others. Another process writes it: of this one, a child that was forked
+// meanwhile for another test has the file open until it executes its own program, and what is open for writing cannot be executed.
+func WriteProgram(t testing.TB, path string, text []byte) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)
+	cmd.Stdin = bytes.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v\n%s", path, err, out)
+	}
 }
 
 // Build copies the programs of these packages, built with flags, into dir. The go command caches them, and links one only

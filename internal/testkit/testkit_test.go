@@ -3,8 +3,10 @@ package testkit_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -120,4 +122,30 @@ func TestFilesWith(t *testing.T) {
 	}
 	close(stop)
 	testkit.Must(t, <-ended)
+}
+
+// TestWriteProgram: a program that was written can be executed, although this process forks all the time.
+func TestWriteProgram(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "program"), t.Context()
+	done := make(chan struct{})
+	var forks sync.WaitGroup
+	defer forks.Wait()
+	defer close(done)
+	for range 4 {
+		forks.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = exec.CommandContext(ctx, "true").Run()
+				}
+			}
+		})
+	}
+	for range 100 {
+		testkit.WriteProgram(t, path, []byte("#!/bin/sh\n"))
+		testkit.Must(t, exec.CommandContext(ctx, path).Run())
+	}
 }

@@ -33,7 +33,7 @@ func startAs(t *testing.T, uid int, settings string) (p *place, program string) 
 	program = p.Path("program")
 	binary, err := os.ReadFile(self(t))
 	testkit.Must(t, err)
-	testkit.Must(t, os.WriteFile(program, binary, 0o700))
+	testkit.WriteProgram(t, program, binary)
 	d := testkit.Daemon{Command: []string{program}, Dir: p.Dir, Env: testkernel.Self(t).Env}
 	if uid != os.Getuid() {
 		d.As = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}

@@ -185,7 +185,7 @@ func TestBearer(t *testing.T) {
 	p.call(`"text":"hi"`, 0)
 
 	// At a terminal a browser is opened, which a variable can name.
-	testkit.Must(t, os.WriteFile(p.Path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.Path("opened")+".new && mv "+p.Path("opened")+".new "+p.Path("opened")+"\n"), 0o700))
+	testkit.WriteProgram(t, p.Path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.Path("opened")+".new && mv "+p.Path("opened")+".new "+p.Path("opened")+"\n"))
 	cmd := p.command(testkit.Context(t), "mcp", "login", "none")
 	cmd.Env = append(cmd.Env, "BROWSER="+p.Path("browser"), "TERM=dumb")
 	s := screen.Sit(t, cmd, testkit.Patience)

@@ -94,7 +94,7 @@ func TestConsoleOpens(t *testing.T) {
 	p := settle(t)
 	testkit.Must(t, os.MkdirAll(p.Path("home"), 0o700))
 	bin := t.TempDir()
-	testkit.Must(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(browser), 0o700))
+	testkit.WriteProgram(t, filepath.Join(bin, "xdg-open"), []byte(browser))
 	c := startConsole(t, p, bin+":"+os.Getenv(binDirEnv)+":"+os.Getenv("PATH"), "--open")
 	file := c.says(t, `^open +(\S+\.html)`)
 	url := c.says(t, `^serving +(http://\S+)`)

@@ -17,7 +17,7 @@ func TestLearnedTools(t *testing.T) {
 	l := school(t, fmt.Sprintf("root = %q\n[tools]\nprograms = true\n", root))
 	testkit.Must(t, os.CopyFS(root, os.DirFS(filepath.Join(l.examples, "promptware"))))
 	for _, name := range []string{"today", "again"} {
-		testkit.Must(t, os.WriteFile(filepath.Join(root, "tools", name), []byte("#!/bin/sh\nread -r input\necho '\"today\"'\n"), 0o700))
+		testkit.WriteProgram(t, filepath.Join(root, "tools", name), []byte("#!/bin/sh\nread -r input\necho '\"today\"'\n"))
 	}
 	script := l.write(t, "tools.sh", speak+`
 call command Syscall.Call '{"syscall":"os/tools/today"}' || exit 1
