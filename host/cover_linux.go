@@ -315,8 +315,8 @@ func covering(words []string) int {
 
 // joined runs this program with these arguments in a user namespace, and returns its exit status.
 //
-// Only a process with a single thread can enter one, and Go can run no code between fork and exec. So this process forks itself without the runtime's
-// knowledge: the child makes system calls only. Nothing else runs in this process.
+// Only a process with a single thread can enter one, and Go can run no code between fork and exec. So this process forks itself. Nothing else
+// runs in it.
 func joined(user int, argv []string) (status int, err error) {
 	var j join
 	if j.path, err = unix.BytePtrFromString("/proc/self/exe"); err != nil {
@@ -335,13 +335,13 @@ func joined(user int, argv []string) (status int, err error) {
 	}
 	j.data[0].Permitted, j.data[0].Inheritable = j.data[0].Effective, j.data[0].Effective
 	copy(j.ambient[:], confine.JoinCapabilities())
-	pid, errno := j.fork()
+	pid, errno := forked(&j)
 	if errno != 0 {
 		return 0, errno
 	}
 	var end unix.WaitStatus
 	for {
-		if _, err = unix.Wait4(int(pid), &end, 0, nil); !errors.Is(err, unix.EINTR) {
+		if _, err = unix.Wait4(pid, &end, 0, nil); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -368,7 +368,7 @@ func pointers(words []string) ([]*byte, error) {
 	return list, nil
 }
 
-// join has what the child of fork needs, which must not allocate.
+// join has what the child needs, which must not allocate.
 type join struct {
 	user      uintptr
 	header    unix.CapUserHeader
@@ -378,17 +378,13 @@ type join struct {
 	argv, env []*byte
 }
 
-// fork forks. The child enters the user namespace, keeps the capabilities over execve, and executes the program.
+// become enters the user namespace, keeps the capabilities over execve, and executes the program.
 //
 //go:norace
-//go:noinline
 //go:nosplit
-func (j *join) fork() (pid uintptr, errno unix.Errno) {
-	pid, _, errno = unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno != 0 || pid != 0 {
-		return pid, errno
-	}
-	_, _, errno = unix.RawSyscall(unix.SYS_SETNS, j.user, unix.CLONE_NEWUSER, 0)
+func (j *join) become() {
+	afterForkInChild()
+	_, _, errno := unix.RawSyscall(unix.SYS_SETNS, j.user, unix.CLONE_NEWUSER, 0)
 	if errno == 0 {
 		_, _, errno = unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&j.header)), uintptr(unsafe.Pointer(&j.data[0])), 0)
 	}

@@ -55,7 +55,7 @@ func (o order) execute() (string, error) {
 	spare := o.spare()
 	conceal()
 	// Little follows the fork: until the program is executed, each page that this process writes to is copied.
-	pid, errno := f.fork()
+	pid, errno := forked(f)
 	if errno != 0 {
 		return "fork", errno
 	}
@@ -248,23 +248,7 @@ type fork struct {
 	failed [11]byte // for status, with room for the number of the error
 }
 
-// fork starts the program in a process group of its own, in the foreground of the terminal. What fails after the fork is told over
-// status. Signals are blocked meanwhile: their handlers are Go's.
-//
-//go:norace
-//go:noinline
-func (f *fork) fork() (pid int, errno unix.Errno) {
-	beforeFork()
-	child, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno != 0 || child != 0 {
-		afterFork()
-		return int(child), errno
-	}
-	f.become()
-	return 0, 0
-}
-
-// become becomes the program. It does not return.
+// become becomes the program, in a process group of its own, in the foreground of the terminal. What fails is told over status.
 //
 //go:norace
 //go:nosplit
@@ -301,17 +285,6 @@ func (f *fork) become() {
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
 	}
 }
-
-// These belong to package syscall. Go keeps their names for programs that fork, as containers' runtimes do.
-
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
 
 // openReports opens the socket for the reports of an init. The system adds the sender's number to each.
 func openReports() (ours *net.UnixConn, theirs *os.File, err error) {
