@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -127,7 +128,7 @@ type Command struct {
 	// Sign is the path of an ssh-agent's socket, by which the program signs for git: see signer; "" means none.
 	Sign string
 	// User is the user that the program runs as; nil: that of this process. It needs user 0.
-	User *User
+	User *osuser.User
 	// Umask is the program's umask; nil means the daemon's.
 	Umask   *int64
 	Limits  Limits
@@ -311,7 +312,7 @@ func (c Command) environ(plan *confine.Plan) []string {
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
 		"HOME": c.home(), "TMPDIR": tmp,
 	}
-	if name := c.User.name(); name != "" {
+	if name := nameOf(c.User); name != "" {
 		env["USER"], env["LOGNAME"] = name, name
 	}
 	if plan != nil && plan.Listens() {

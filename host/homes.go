@@ -2,8 +2,6 @@ package host
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -13,31 +11,11 @@ import (
 	"sync"
 
 	"github.com/promptware-os/pwos/host/confine"
+	"github.com/promptware-os/pwos/internal/osuser"
 )
 
-// User is a user that programs run as.
-type User struct {
-	UID, GID int
-	Groups   []int  // in addition to GID
-	Name     string // "": the system knows none
-	Home     string // absolute; "": none
-}
-
-// Own gives files and directories that this process has made to the user. It does nothing if u is nil.
-func (u *User) Own(paths ...string) error {
-	if u == nil {
-		return nil
-	}
-	for _, path := range paths {
-		if err := os.Lchown(path, u.UID, u.GID); err != nil {
-			return fmt.Errorf("give files to user %d: %w", u.UID, errors.Unwrap(err)) // a client must not see the path
-		}
-	}
-	return nil
-}
-
-// name returns the user's name, or that of this process's user if u is nil; "" if it has none.
-func (u *User) name() string {
+// nameOf returns the user's name, or that of this process's user if u is nil; "" if it has none.
+func nameOf(u *osuser.User) string {
 	if u == nil {
 		return ownName()
 	}
@@ -59,7 +37,7 @@ const (
 )
 
 // homes returns the home directories of the machine: that of the user that a program runs as, and all others. u is nil for this process's.
-func homes(u *User) (h confine.Homes) {
+func homes(u *osuser.User) (h confine.Homes) {
 	uid, variable := os.Getuid(), os.Getenv
 	if u != nil {
 		uid, variable = u.UID, func(string) string { return "" } // the variables here are another user's

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ func TestUser(t *testing.T) {
 	for _, number := range []int{65534, 54321} { // no user has the second number
 		for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
 			c := shell(t, `id -u; id -G; echo x >file && echo wrote; echo >/dev/stdout reopened; grep CapEff /proc/self/status; read x`)
-			c.Sandbox, c.User = mode, &host.User{UID: number, GID: number}
+			c.Sandbox, c.User = mode, &osuser.User{UID: number, GID: number}
 			testkit.Must(t, os.Chown(c.Dir, number, number))
 			testkit.Must(t, os.Chmod(filepath.Dir(c.Dir), 0o755))
 			p := start(t, h, c)
@@ -67,7 +68,7 @@ func TestHomesOfUser(t *testing.T) {
 	}
 	testkit.Must(t, os.Chmod(home, 0o755))
 	c := shell(t, `test -r "$1/notes/file" && echo notes; test -e "$1/.ssh/file" || echo no secret; test -e "$2" || echo not ours; echo $USER $LOGNAME`, home, mine)
-	c.User = &host.User{UID: number, GID: number, Name: "someone", Home: home}
+	c.User = &osuser.User{UID: number, GID: number, Name: "someone", Home: home}
 	testkit.Must(t, os.Chown(c.Dir, number, number))
 	if got, want := output(t, h, c), "notes\nno secret\nnot ours\nsomeone someone\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)

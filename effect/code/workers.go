@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -22,9 +23,9 @@ const nobody = -1
 // concurrent use; the caller bounds the number of calls, and so of workers.
 type Workers struct {
 	Host    func() (*host.Host, error)
-	User    *host.User // that they run as; see host.Command
-	Scratch string     // directory of the workers, absolute, created if missing; each worker gets one below it
-	Private []string   // the kernel's own, hidden
+	User    *osuser.User // that they run as; see host.Command
+	Scratch string       // directory of the workers, absolute, created if missing; each worker gets one below it
+	Private []string     // the kernel's own, hidden
 	Limits  Limits
 	Log     *slog.Logger
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/internal/outlog"
 	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/internal/rmtree"
@@ -21,8 +22,8 @@ import (
 // Programs runs executable files.
 type Programs struct {
 	Host    *host.Host
-	User    *host.User // that programs run as; see host.Command
-	Scratch string     // absolute path of a directory of the kernel; each call has a directory in it
+	User    *osuser.User // that programs run as; see host.Command
+	Scratch string       // absolute path of a directory of the kernel; each call has a directory in it
 	Sandbox host.Mode
 	Net     host.Net // "": host.NetNone
 	Private []string // paths of the kernel that are hidden from programs

@@ -29,7 +29,7 @@ import (
 type Programs struct {
 	Instance string        // see host.Options
 	Means    host.Means    // to confine them; see Look
-	User     *host.User    // the user that agents run as; nil: the user of this process; see Look
+	User     *osuser.User    // the user that agents run as; nil: the user of this process; see Look
 	Shim     func() string // see host.Options; called when the host is opened
 	Line     int           // limit of a line of a channel, in bytes
 	Log      *slog.Logger
@@ -191,7 +191,7 @@ func (p *Programs) Look(user string) (err error) {
 	if err != nil {
 		return fmt.Errorf("configuration: agents.user: %w", err)
 	}
-	p.User = (*host.User)(found)
+	p.User = found
 	if p.User.UID == 0 {
 		return fmt.Errorf("configuration: agents.user: %s is user 0, like the kernel: name another user", user)
 	}
@@ -199,7 +199,7 @@ func (p *Programs) Look(user string) (err error) {
 }
 
 // UserOf returns the user that a program runs as which names one; nil: that of this process.
-func (p *Programs) UserOf(named *string) (*host.User, error) {
+func (p *Programs) UserOf(named *string) (*osuser.User, error) {
 	if named == nil {
 		return p.User, nil
 	}
@@ -212,12 +212,12 @@ func (p *Programs) UserOf(named *string) (*host.User, error) {
 	case os.Geteuid() != 0:
 		return nil, fmt.Errorf("only a kernel that is user 0 can run a program as user %s: leave it out, or start the kernel as root", *named)
 	}
-	return (*host.User)(u), nil
+	return u, nil
 }
 
 // GiveHome gives the files that this process's user has created in a home directory to the user of a program, if it is another.
 // A file with a second hard link keeps its owner, since the other name may be in another user's directory.
-func GiveHome(dir string, u *host.User) (err error) {
+func GiveHome(dir string, u *osuser.User) (err error) {
 	if u == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ package osuser
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,19 @@ type User struct {
 	Groups   []int  // in addition to GID
 	Name     string // "": the system knows none
 	Home     string // absolute; "": none
+}
+
+// Own gives files and directories that this process has made to the user. It does nothing if u is nil.
+func (u *User) Own(paths ...string) error {
+	if u == nil {
+		return nil
+	}
+	for _, path := range paths {
+		if err := os.Lchown(path, u.UID, u.GID); err != nil {
+			return fmt.Errorf("give files to user %d: %w", u.UID, errors.Unwrap(err)) // a client must not see the path
+		}
+	}
+	return nil
 }
 
 // Find finds a user of the system by name or, if the text is digits, by number. The system need not know a number: such a user has
