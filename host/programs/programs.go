@@ -29,7 +29,7 @@ import (
 type Programs struct {
 	Instance string        // see host.Options
 	Means    host.Means    // to confine them; see Look
-	User     *osuser.User    // the user that agents run as; nil: the user of this process; see Look
+	User     *osuser.User  // the user that agents run as; nil: the user of this process; see Look
 	Shim     func() string // see host.Options; called when the host is opened
 	Line     int           // limit of a line of a channel, in bytes
 	Log      *slog.Logger
