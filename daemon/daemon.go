@@ -28,6 +28,7 @@ import (
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/effect/network"
 	"github.com/promptware-os/pwos/effect/notify"
+	"github.com/promptware-os/pwos/effect/prompts"
 	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/host"
@@ -87,6 +88,7 @@ type Daemon struct {
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policy.Loader
+	prompts    *prompts.Keeper
 	trees      *trees.Trees // nil: this daemon runs no programs
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]

@@ -53,6 +53,7 @@ func (d *Daemon) hosting() actors.Hosting {
 		Ended: func(pid int64) {
 			d.writable.Delete(pid)
 			d.trees.Leave(pid)
+			d.prompts.Ended(pid)
 			d.execs.Take(pid) // nobody takes what is left
 			if err := d.blobs.End(pid); err != nil {
 				d.log.Warn("blobs of an agent not removed", "pid", pid, "error", err)

@@ -137,9 +137,8 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.AuditRedact.Type:       kernel.Run(d.redact),
 		schema.StepBegin.Type:         kernel.Run(d.beginStep),
 		schema.StepEnd.Type:           kernel.Run(d.endStep),
+		schema.PromptSubmit.Type:      kernel.Run(d.submitPrompt),
 		schema.StepUndo.Type:          kernel.Run(d.undoSteps),
-		schema.ReviewApply.Type:       kernel.Run(d.applyReview),
-		schema.ReviewDiscard.Type:     kernel.Run(d.discardReview),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -5,12 +5,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/execs"
+	"github.com/promptware-os/pwos/effect/prompts"
 	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
@@ -28,13 +28,22 @@ func (d *Daemon) keepSteps() (err error) {
 		return nil // it runs no programs
 	}
 	at := d.config.Steps
+	d.prompts = &prompts.Keeper{
+		Dir: filepath.Join(real(d.config.StateDir), "prompts"), Off: d.config.Record.Prompts == config.Off, Of: func(pid int64) string {
+			if p := d.state.Processes.Processes().Process(pid); p != nil {
+				return p.AgentID
+			}
+			return ""
+		},
+	}
 	d.trees, err = trees.New(trees.Config{
 		Settings: trees.Settings{
 			Off: d.config.Record.Steps == config.Off, Keep: time.Duration(at.Keep), KeepBytes: at.KeepBytes,
 			MaxFiles: at.MaxFiles, MaxBytes: at.MaxBytes, MaxFile: at.FileBytes,
 		},
-		Dir: filepath.Join(real(d.config.StateDir), "steps"), Copies: filepath.Join(real(d.config.StateDir), "reviews"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
+		Dir: filepath.Join(real(d.config.StateDir), "steps"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
 		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Log: d.log.With("component", "steps"),
+		Prompts: d.prompts,
 	})
 	if err == nil {
 		d.state.Steps.Serve(d.trees)
@@ -57,7 +66,7 @@ func (s started) Started(pid int64) (out schema.StepItems) {
 	out.Count = int64(dropped)
 	for i := range list {
 		r := &list[i]
-		if r.First {
+		if r.First || s.hook(r) {
 			continue
 		}
 		out.Count++
@@ -81,6 +90,12 @@ func (s started) Started(pid int64) (out schema.StepItems) {
 	return out
 }
 
+// hook reports whether a program is a hook of this kernel's: it is not what the agent does.
+func (started) hook(r *execs.Record) bool {
+	self, err := os.Executable()
+	return err == nil && r.Refused == "" && filepath.Dir(r.Path) == filepath.Dir(real(self)) && len(r.Args) > 2 && r.Args[1] == "hook" && r.Args[2] == "run"
+}
+
 // connected notes where an agent connects to, for the step that it is in.
 func (d *Daemon) connected(pid int64, where string, refused bool) {
 	if where != "" {
@@ -88,34 +103,9 @@ func (d *Daemon) connected(pid int64, where string, refused bool) {
 	}
 }
 
-// review gives a program the copy that it works on in place of a directory.
-func (d *Daemon) review(c *host.Command, p *schema.Program) error {
-	if d.trees == nil || p.Sandbox == nil || p.Sandbox.Review == nil {
-		return nil
-	}
-	dir := ""
-	if p.Cwd != nil {
-		dir = c.Dir
-	}
-	project, copied, err := d.trees.Review(*p.Sandbox.Review, dir, homeOf(c))
-	if err == nil {
-		c.Review = &host.Place{Source: copied, Target: project}
-	}
-	return err
-}
-
-// homeOf returns the home of a program's user; "": none is known.
-func homeOf(c *host.Command) string {
-	home, _ := os.UserHomeDir() // "" means that no home is there
-	if c.User != nil {
-		home = c.User.Home
-	}
-	return real(home)
-}
-
 // cover keeps the steps of the directories that a program may write.
 func (d *Daemon) cover(c *host.Command, p *schema.Program) {
-	if d.trees == nil || c.Review == nil && (p.Cwd == nil || c.ReadOnly) {
+	if d.trees == nil || p.Cwd == nil || c.ReadOnly {
 		return
 	}
 	dirs, state := []string{c.Dir}, real(d.config.StateDir)
@@ -126,9 +116,9 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 			}
 		}
 	}
-	if r := c.Review; r != nil {
-		inside := func(dir string) bool { return dir == r.Target || strings.HasPrefix(dir, r.Target+"/") }
-		dirs = append(slices.DeleteFunc(dirs, func(dir string) bool { return inside(dir) || dir == c.Dir && (p.Cwd == nil || c.ReadOnly) }), r.Source)
+	home, _ := os.UserHomeDir() // "" means that no home is there
+	if c.User != nil {
+		home = c.User.Home
 	}
 	var copies []string
 	for path, copied := range c.Copies {
@@ -136,7 +126,7 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 			copies = append(copies, path)
 		}
 	}
-	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: homeOf(c)}
+	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: real(home)}
 	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}
@@ -152,6 +142,13 @@ func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.Step
 	return d.trees.Begin(ctx, job, in)
 }
 
+func (d *Daemon) submitPrompt(ctx context.Context, job *kernel.Job, in *schema.PromptSubmitInput) (schema.PromptSubmitOutput, error) {
+	if d.trees == nil {
+		return schema.PromptSubmitOutput{}, errNoSteps
+	}
+	return d.prompts.Submit(ctx, job, in)
+}
+
 func (d *Daemon) endStep(ctx context.Context, job *kernel.Job, in *schema.StepEndInput) (schema.StepEndOutput, error) {
 	if d.trees == nil {
 		return schema.StepEndOutput{}, errNoSteps
@@ -164,18 +161,4 @@ func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) 
 		return schema.StepUndoOutput{}, errNoSteps
 	}
 	return d.trees.Undo(ctx, job, do)
-}
-
-func (d *Daemon) applyReview(ctx context.Context, job *kernel.Job, do *schema.ReviewApplyInput) (schema.ReviewOutput, error) {
-	if d.trees == nil {
-		return schema.ReviewOutput{}, errNoSteps
-	}
-	return d.trees.Apply(ctx, job, do)
-}
-
-func (d *Daemon) discardReview(ctx context.Context, job *kernel.Job, do *schema.ReviewDiscardInput) (schema.ReviewOutput, error) {
-	if d.trees == nil {
-		return schema.ReviewOutput{}, errNoSteps
-	}
-	return d.trees.Discard(ctx, job, do)
 }

@@ -103,7 +103,7 @@ func grantNames(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(
 
 // naming is the first pattern of a grant that names the syscall, "" if none does.
 func naming(g *schema.TokenGrant, row *schema.Syscall) string {
-	if row == schema.StepBegin.Row() || row == schema.StepEnd.Row() { // a host that may ask to use a tool may say when it does
+	if row == schema.StepBegin.Row() || row == schema.StepEnd.Row() || row == schema.PromptSubmit.Row() { // a host that may ask to use a tool may say when it does
 		if pattern := naming(g, schema.HostToolUse.Row()); pattern != "" {
 			return pattern
 		}

@@ -23,6 +23,15 @@ var (
 		Description: "Ends a Step.End: records how many files the step changed.",
 	})
 
+	PromptSubmit = NewEffect[PromptSubmitInput, PromptSubmitOutput](Syscall{
+		Type: "Prompt.Submit", Domain: StepDomain,
+		Script:      "scripts/prompts.txtar",
+		Description: "Tells what a user asks of the caller: the steps that follow in the session have it as their reason. A host's hook calls it; who may use any tool of a host may. The text is not in the record.",
+	}, Syscall{
+		Type:        "Prompt.Submitted",
+		Description: "Ends a Prompt.Submit: records the digest of the prompt.",
+	})
+
 	StepEnded = NewStep[StepState, SuccessOutput](Syscall{
 		Type: "Step.Ended", Domain: StepDomain,
 		Description: "Records a step: the tool call or period of activity of an agent, and what it changed in one directory.",
@@ -76,7 +85,6 @@ const (
 	StepActivity   = "activity"
 	StepBackground = "background"
 	StepOfUndo     = "undo"
-	StepOfApply    = "apply"
 )
 
 // MaxStepItems bounds each list of a recorded step.
@@ -116,27 +124,48 @@ type StepEndOutput struct {
 	Files int64  `json:"files" keep:"always" doc:"Number of paths that it changed."`
 }
 
+// PromptSubmitInput is the data of Prompt.Submit.
+type PromptSubmitInput struct {
+	Target
+	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host, such as claude."`
+	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as in Step.Begin."`
+	Text    string `json:"text" keep:"never" maxlen:"65536" doc:"What the user wrote. It is kept beside the record, without what looks secret."`
+}
+
+// PromptSubmitOutput is the answer of Prompt.Submit.
+type PromptSubmitOutput struct {
+	Agent  string `json:"agent" keep:"always" doc:"Name of the agent."`
+	Digest string `json:"digest" keep:"always" doc:"Digest of the text, in the form sha256-<base64>."`
+}
+
+// StepPrompt is the prompt that led to a step.
+type StepPrompt struct {
+	Entry  int64  `json:"entry" keep:"always" min:"1" doc:"Entry of its Prompt.Submit."`
+	Digest string `json:"digest" keep:"always" maxlen:"64" doc:"Digest of its text."`
+}
+
 // StepState is a step in one directory, as it is recorded.
 type StepState struct {
-	Agent       string    `json:"agent" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the agent that it belongs to."`
-	Step        int64     `json:"step" keep:"always" min:"1" doc:"Number of the step among those of that name."`
-	PID         int64     `json:"pid" keep:"always" min:"0" doc:"Process that it belongs to."`
-	Tree        string    `json:"tree" keep:"always" minlen:"1" maxlen:"4096" doc:"The directory."`
-	Kind        string    `json:"kind" keep:"always" enum:"call activity background undo apply" doc:"call: a tool call. activity: what a program without hooks did in a period. background: what the agent's processes changed between its calls. undo: an undo. apply: what was taken over from its copy of the directory."`
-	Tool        string    `json:"tool" keep:"always" maxlen:"256" doc:"The tool, as HOST/TOOL; else the kind."`
-	InputDigest *string   `json:"input_digest,omitzero" keep:"always" maxlen:"64" doc:"Digest of the tool's input."`
-	Cause       int64     `json:"cause,omitzero" keep:"always" min:"0" doc:"Entry of the call that began it."`
-	Began       int64     `json:"began" keep:"always" doc:"When it began, in Unix milliseconds."`
-	Ended       int64     `json:"ended" keep:"always" doc:"When it ended, in Unix milliseconds."`
-	Files       StepFiles `json:"files" keep:"always" doc:"What it changed."`
-	Programs    StepItems `json:"programs" keep:"always" doc:"Programs that were started in it."`
-	Connections StepItems `json:"connections" keep:"always" doc:"Connections that were made in it."`
-	Result      *string   `json:"result,omitzero" keep:"always" enum:"ok failed unknown" doc:"How the tool ended, as far as the host says; unknown: the kernel ended before it did."`
-	Shared      bool      `json:"shared" keep:"always" doc:"Whether others were active in the directory at the same time: which changes are whose is not known."`
-	With        []string  `json:"with,omitzero" keep:"always" maxlen:"300" doc:"The steps, or agents, that it shares its changes with."`
-	Undoes      []int64   `json:"undoes,omitzero" keep:"always" doc:"Of an undo: the numbers of the steps that it took back."`
-	Digest      string    `json:"digest" keep:"always" maxlen:"128" doc:"Digest of the whole record, which lies in the store of the directory."`
-	Cuts        []int64   `json:"cuts,omitzero" keep:"always" doc:"The first and the last of its records in the store of the directory. Those of an undo between them are not its."`
+	Agent       string      `json:"agent" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the agent that it belongs to."`
+	Step        int64       `json:"step" keep:"always" min:"1" doc:"Number of the step among those of that name."`
+	PID         int64       `json:"pid" keep:"always" min:"0" doc:"Process that it belongs to."`
+	Tree        string      `json:"tree" keep:"always" minlen:"1" maxlen:"4096" doc:"The directory."`
+	Kind        string      `json:"kind" keep:"always" enum:"call activity background undo" doc:"call: a tool call. activity: what a program without hooks did in a period. background: what the agent's processes changed between its calls. undo: an undo."`
+	Tool        string      `json:"tool" keep:"always" maxlen:"256" doc:"The tool, as HOST/TOOL; else the kind."`
+	InputDigest *string     `json:"input_digest,omitzero" keep:"always" maxlen:"64" doc:"Digest of the tool's input."`
+	Cause       int64       `json:"cause,omitzero" keep:"always" min:"0" doc:"Entry of the call that began it."`
+	Prompt      *StepPrompt `json:"prompt,omitzero" keep:"always" doc:"The prompt that led to it, as far as the host has told."`
+	Began       int64       `json:"began" keep:"always" doc:"When it began, in Unix milliseconds."`
+	Ended       int64       `json:"ended" keep:"always" doc:"When it ended, in Unix milliseconds."`
+	Files       StepFiles   `json:"files" keep:"always" doc:"What it changed."`
+	Programs    StepItems   `json:"programs" keep:"always" doc:"Programs that were started in it."`
+	Connections StepItems   `json:"connections" keep:"always" doc:"Connections that were made in it."`
+	Result      *string     `json:"result,omitzero" keep:"always" enum:"ok failed unknown" doc:"How the tool ended, as far as the host says; unknown: the kernel ended before it did."`
+	Shared      bool        `json:"shared" keep:"always" doc:"Whether others were active in the directory at the same time: which changes are whose is not known."`
+	With        []string    `json:"with,omitzero" keep:"always" maxlen:"300" doc:"The steps, or agents, that it shares its changes with."`
+	Undoes      []int64     `json:"undoes,omitzero" keep:"always" doc:"Of an undo: the numbers of the steps that it took back."`
+	Digest      string      `json:"digest" keep:"always" maxlen:"128" doc:"Digest of the whole record, which lies in the store of the directory."`
+	Cuts        []int64     `json:"cuts,omitzero" keep:"always" doc:"The first and the last of its records in the store of the directory. Those of an undo between them are not its."`
 }
 
 // StepFiles is what a step did to files: counts, and the first of them.
@@ -168,6 +197,7 @@ type StepItems struct {
 type StepListInput struct {
 	Target
 	Agent *string `json:"agent,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Only steps of this name."`
+	Path  *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Only steps that changed this absolute path, or something below it. Of those it is the last, unless limit asks for more."`
 	Since *int64  `json:"since,omitzero" keep:"always" min:"0" doc:"Only steps that ended then or later, in Unix milliseconds."`
 	Until *int64  `json:"until,omitzero" keep:"always" min:"0" doc:"Only steps that ended then or earlier, in Unix milliseconds."`
 	Limit *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most steps that are listed, the last ones. Default: 100; fewer if they fill an answer."`
@@ -175,10 +205,9 @@ type StepListInput struct {
 
 // StepListOutput is the answer of Step.List.
 type StepListOutput struct {
-	Steps   []StepState  `json:"steps" keep:"always" doc:"The steps, oldest first, with the first three of their files, and without the items of other lists."`
-	More    bool         `json:"more,omitzero" keep:"always" doc:"Whether there are older ones that did not fit: until, the end of the first, asks for them."`
-	Trees   []StepTree   `json:"trees" keep:"always" doc:"The directories that agents work in at the moment, for the operator."`
-	Reviews []StepReview `json:"reviews,omitzero" keep:"always" doc:"Copies of directories that wait to be applied or discarded, for the operator."`
+	Steps []StepState `json:"steps" keep:"always" doc:"The steps, oldest first, with the first three of their files, and without the items of other lists."`
+	More  bool        `json:"more,omitzero" keep:"always" doc:"Whether there are older ones that did not fit: until, the end of the first, asks for them."`
+	Trees []StepTree  `json:"trees" keep:"always" doc:"The directories that agents work in at the moment, for the operator."`
 }
 
 // StepTree is a directory that steps are kept of, or should be.
@@ -200,13 +229,14 @@ type StepGetInput struct {
 // StepGetOutput is the answer of Step.Get.
 type StepGetOutput struct {
 	Records []StepState `json:"records" keep:"always" doc:"One for each directory; items that do not fit the answer are left out."`
+	Prompt  *string     `json:"prompt,omitzero" keep:"always" doc:"The beginning of the prompt that led to it, as far as it is kept."`
 }
 
 // StepDiffInput is the data of Step.Diff.
 type StepDiffInput struct {
 	Target
 	Agent  string  `json:"agent" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the agent."`
-	From   *int64  `json:"from,omitzero" keep:"always" min:"1" doc:"First step. Default: what was not applied yet, if the agent works on a copy; else the first of its latest run."`
+	From   *int64  `json:"from,omitzero" keep:"always" min:"1" doc:"First step. Default: the first of its latest run."`
 	To     *int64  `json:"to,omitzero" keep:"always" min:"1" doc:"Last step. Default: from, or without from the last."`
 	Path   *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Only in the directory that holds this absolute path, and if it is in it, only what is at or below it."`
 	Offset *int64  `json:"offset,omitzero" keep:"always" min:"0" doc:"How many bytes of the text to leave out: those of the parts before."`

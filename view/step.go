@@ -207,12 +207,15 @@ func StepTable(steps []Step, now time.Time, width int, style Paint) *Table {
 }
 
 // WholeStep returns a table of all that is known of a step, of which there is a record for each directory.
-func WholeStep(records []Step, style Paint) *Table {
+//
+// prompt is the text of the prompt that led to it, nil if it is not known.
+func WholeStep(records []Step, prompt *string, style Paint) *Table {
 	t := new(Table)
 	for i := range records {
 		s := &records[i]
 		if i == 0 {
 			s.about(t, style)
+			s.promptRow(t, prompt)
 		}
 		t.Row("directory", Escaped(s.Tree))
 		if s.Files.Count()+s.Files.Missed == 0 {
@@ -255,6 +258,32 @@ func (s *Step) about(t *Table, style Paint) {
 	if s.Cause != 0 {
 		t.Row("cause", fmt.Sprintf(`entry %d: "pwos why %d"`, s.Cause, s.Cause))
 	}
+}
+
+// promptRow shows the prompt that led to a step.
+func (s *Step) promptRow(t *Table, prompt *string) {
+	switch {
+	case prompt != nil:
+		t.Row("prompt", shortened(Escaped(*prompt), longestPrompt))
+	case s.Prompt != nil:
+		t.Row("prompt", fmt.Sprintf("not kept: entry %d has its digest", s.Prompt.Entry))
+	}
+}
+
+// longestPrompt bounds a prompt in a table, in characters.
+const longestPrompt = 500
+
+// StepOfFile returns a table of the step that last changed a file.
+func StepOfFile(path string, s *Step, prompt *string, style Paint) *Table {
+	t := new(Table)
+	t.Row("file", Escaped(path))
+	s.about(t, style)
+	s.promptRow(t, prompt)
+	if s.Shared {
+		t.Row("shared", "others were active in the directory: what is whose is not known")
+	}
+	t.Row("shown by", quote.Line("pwos", "diff", StepName(s.Agent, s.Step), path))
+	return t
 }
 
 // apart returns files without those of repositories, and the number of these; and without a directory with which the same happened as with

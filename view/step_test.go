@@ -80,12 +80,12 @@ func TestWholeStep(t *testing.T) {
 	s.Programs = schema.StepItems{Count: 3, Refused: 1, Items: []string{"/usr/bin/git push"}}
 	second := step(12, schema.StepCall)
 	second.Tree, second.Files = "/srv/b", schema.StepFiles{}
-	got := view.WholeStep(view.Undone([]schema.StepState{s, second, step(14, schema.StepOfUndo, 12)})[:2], view.Plain).Text()
+	got := view.WholeStep(view.Undone([]schema.StepState{s, second, step(14, schema.StepOfUndo, 12)})[:2], new("fix the\ncart"), view.Plain).Text()
 	for _, want := range []string{
 		"step         claude:12 of pid 7\n", "tool         claude/Bash, failed\n", ", for 1.3s\n", `cause        entry 341: "pwos why 341"`,
 		"directory    /home/me/shop\n  made       a\\u001b\n  not kept   big.bin\n  made       new/dir/f\n  changed    src\n  made       src/f\n  .git       1 of its files\n             and 14 more\n",
 		"programs     3, 1 of them refused\n             /usr/bin/git push\n             and 2 more\n",
-		"shared with  codex:8: what is whose is not known\n", "undone by    claude:14\n", "directory    /srv/b\nfiles        none\n",
+		"shared with  codex:8: what is whose is not known\n", "undone by    claude:14\n", "directory    /srv/b\nfiles        none\n", "prompt       fix the",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)

@@ -20,7 +20,7 @@ var probes = map[string]map[string]string{
 	"AGENT":          {"#12": "is an entry of the record, not an agent", "a:12": "is a step, not an agent", "@17": "is a time, not an agent", "-7": ""},
 	"SEQ":            {"claude": "is not the number of an entry", "claude:12": "is a step, not an entry", "0": "is not the number of an entry"},
 	"QUESTION":       {"claude": "is not a question", "q-0": "is not a question", "#3": "is not a question"},
-	"SEQ|KEY":        {"#0": "is not the number of an entry", "file:": "names nothing"},
+	"SEQ|KEY|FILE":   {"#0": "is not the number of an entry", "file:": "names nothing"},
 	"NAME|STEP":      {"#12": "is an entry of the record", "12": "steps are those of a name", "claude:0": "names no steps", "claude@beta": "of another kernel"},
 	"SEQ|NAME|STEP":  {"#0": "is not the number of an entry", "claude:0": "names no steps", "a//b": "is not an agent", "claude:3..8": "undo takes one step"},
 }

@@ -104,6 +104,7 @@ func TestHookSteps(t *testing.T) {
 		"an end that fails":               {event("PostToolUseFailure"), map[string]string{"Step.End": failed}, 0, []string{"Step.End"}, "a step does not end: it failed"},
 		"an end without an answer":        {event("PostToolUse"), map[string]string{"Step.End": none}, 0, []string{"Step.End"}, "a step does not end: "},
 		"a prompt":                        {event("UserPromptSubmit"), map[string]string{"Step.End": ended}, 0, []string{"Step.End"}, ""},
+		"what the user asks for":          {`{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"go"}`, map[string]string{"Step.End": ended, "Prompt.Submit": `"data":{"agent":"claude","digest":"d"}`}, 0, []string{"Step.End", "Prompt.Submit"}, ""},
 		"an event that nobody knows":      {event("TeammateIdle"), nil, 0, nil, ""},
 		"an invalid question of a tool":   {`{"session_id":"s"`, nil, 2, nil, "so the tool is denied"},
 		"an invalid name of an event":     {`{"hook_event_name":7}`, nil, 2, nil, "so the tool is denied"},

@@ -197,7 +197,7 @@ func (a *app) showStep(ctx context.Context, c *client.Client, in *schema.StepGet
 	}
 	undos := slices.DeleteFunc(later.Steps, func(s schema.StepState) bool { return s.Step <= in.Step })
 	steps := view.Undone(append(out.Records, undos...))
-	return a.PrintTable(view.WholeStep(steps[:len(out.Records)], a.Style))
+	return a.PrintTable(view.WholeStep(steps[:len(out.Records)], out.Prompt, a.Style))
 }
 
 // followSteps prints the steps that in selects, then each as it is recorded.

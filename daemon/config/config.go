@@ -108,6 +108,7 @@ type Record struct {
 	Terminals Switch `toml:"terminals"` // what is shown of an agent at a terminal is in its log
 	Execs     Switch `toml:"execs"`     // what the programs of agents execute is recorded, and rules can refuse it
 	Steps     Switch `toml:"steps"`     // what agents change can be seen and undone
+	Prompts   Switch `toml:"prompts"`   // what users ask of agents is kept, as far as their hosts tell
 }
 
 // Steps bounds what is kept of steps.

@@ -160,6 +160,7 @@ func (c *Config) settings() []setting {
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),
 
 		of("record.steps", &c.Record.Steps, On, must(in(On, Off), "%q must be on or off")),
+		of("record.prompts", &c.Record.Prompts, On, must(in(On, Off), "%q must be on or off")),
 		of("steps.keep", &c.Steps.Keep, 14*24*3600*second, atLeast(60*second)),
 		of("steps.keep_bytes", &c.Steps.KeepBytes, 4<<30, atLeast[int64](1<<20)),
 		of("steps.max_files", &c.Steps.MaxFiles, 1_000_000, atLeast[int64](1)),

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,6 +24,9 @@ const (
 	longText  = 2 << 10
 	longInput = 10 << 10
 )
+
+// longPrompt bounds a prompt, in bytes: of a longer one the beginning is told.
+const longPrompt = 60 << 10
 
 // The events of hosts. Claude Code and Codex use the same names and the same form: an object with hook_event_name and session_id, and of
 // a tool with tool_name, tool_input and tool_use_id.
@@ -45,6 +49,8 @@ type Question struct {
 	Use   *schema.ToolUseInput // before a tool is used; Begin then follows if it may be used
 	Begin *schema.StepBeginInput
 	End   *schema.StepEndInput // after it, or when no tool can be in use any more
+
+	Prompt *schema.PromptSubmitInput // when the user has asked for something; with End
 }
 
 // Read parses the hook input of a host. A question without a name of its event is one about a tool. With an error, the question is nil
@@ -80,7 +86,11 @@ func Read(host string, r io.Reader) (*Question, error) {
 		if err != nil {
 			return new(Question), err
 		}
-		return &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}}, nil
+		q := &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}}
+		if text, err := str(question, "prompt"); event == UserPromptSubmit && err == nil {
+			q.Prompt = &schema.PromptSubmitInput{Host: host, Session: session, Text: clip.Text(text, longPrompt)}
+		}
+		return q, nil
 	}
 	return new(Question), nil
 }

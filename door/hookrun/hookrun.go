@@ -51,7 +51,7 @@ func (r *Run) Answer(ctx context.Context, host string, question io.Reader) error
 	case q.Use != nil:
 		return r.use(ctx, q)
 	case q.End != nil:
-		if err := r.end(ctx, q.End); err != nil {
+		if err := r.end(ctx, q); err != nil {
 			r.Say("a step does not end: %v", err)
 		}
 	}
@@ -99,8 +99,8 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	return nil
 }
 
-// end tells the kernel that a tool was used.
-func (r *Run) end(ctx context.Context, end *schema.StepEndInput) error {
+// end tells the kernel that a tool was used, or what the user asks for.
+func (r *Run) end(ctx context.Context, q *hook.Question) error {
 	ctx, cancel := within(ctx, hookTime)
 	defer cancel()
 	c, _, err := r.dial(ctx)
@@ -108,7 +108,10 @@ func (r *Run) end(ctx context.Context, end *schema.StepEndInput) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // only the answer matters
-	_, err = client.Call(ctx, c, schema.StepEnd, end)
+	_, err = client.Call(ctx, c, schema.StepEnd, q.End)
+	if err == nil && q.Prompt != nil {
+		_, err = client.Call(ctx, c, schema.PromptSubmit, q.Prompt)
+	}
 	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.CapabilityDenied) {
 		return nil // nothing has begun: the kernel is older and has no steps, or the process may use no tool
 	}

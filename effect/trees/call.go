@@ -25,6 +25,7 @@ type call struct {
 	tool    string
 	digest  *string
 	cause   int64 // entry that began it
+	prompt  *schema.StepPrompt
 	began   time.Time
 
 	mu       sync.Mutex              // for what follows: several trees may be cut at once
@@ -49,7 +50,7 @@ func (c *call) state(in *tree) *schema.StepState {
 	defer c.mu.Unlock()
 	return &schema.StepState{
 		Agent: c.program.agent, Step: c.number.Load(), PID: c.program.pid, Tree: in.root, Kind: schema.StepCall, Tool: c.tool, InputDigest: c.digest,
-		Cause: c.cause, Began: c.began.UnixMilli(), Programs: c.programs, Connections: c.hosts,
+		Cause: c.cause, Prompt: c.prompt, Began: c.began.UnixMilli(), Programs: c.programs, Connections: c.hosts,
 	}
 }
 
@@ -119,7 +120,7 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 	now := time.Now()
 	c := &call{
 		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip.Text(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
-		cause: int64(job.Seq), began: now, cuts: make(map[*tree][]*steps.Step),
+		cause: int64(job.Seq), prompt: t.prompts.Latest(job.PID, in.Host, in.Session), began: now, cuts: make(map[*tree][]*steps.Step),
 	}
 	before, why := t.admit(c)
 	if why != "" {

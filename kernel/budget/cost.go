@@ -18,7 +18,7 @@ type cost struct {
 func costOf(call *kernel.Call) (c cost) {
 	row := call.Syscall
 	if row == nil || row.Grant == schema.Everyone || row == schema.BudgetShow.Row() ||
-		row == schema.StepBegin.Row() || row == schema.StepEnd.Row() {
+		row == schema.StepBegin.Row() || row == schema.StepEnd.Row() || row == schema.PromptSubmit.Row() {
 		return c
 	}
 	switch row {

@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
-	defaultLimit = 100   // of a list
-	room         = 2_000 // bytes of an answer for what is beside a list
-	mostTold     = 32    // events of one outcome of Step.Watch
+	defaultLimit  = 100   // of a list
+	room          = 2_000 // bytes of an answer for what is beside a list
+	longestPrompt = 1_500 // bytes of a prompt in an answer; as JSON at most six times that
+	mostTold      = 32    // events of one outcome of Step.Watch
 )
 
 // mayKnow reports whether a caller may see a step: its own, or one of a descendant.
@@ -48,16 +50,6 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 		}
 		size := room
 		if pid == kernel.Operator {
-			for _, review := range shell.Reviews() {
-				text, err := schema.Marshal(&review)
-				if err != nil {
-					return out, err
-				}
-				if size += len(text) + 1; size > kernel.MaxData/4 {
-					break
-				}
-				out.Reviews = append(out.Reviews, review)
-			}
 			for _, tree := range shell.Trees() {
 				text, err := schema.Marshal(&tree)
 				if err != nil {
@@ -69,7 +61,17 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 				out.Trees = append(out.Trees, tree)
 			}
 		}
-		for _, r := range slices.Backward(d.View().Of(said(in.Agent))) {
+		records := d.View().Of(said(in.Agent))
+		if in.Path != nil {
+			records = slices.DeleteFunc(records, func(r *Record) bool { return !d.mayKnow(pid, &r.StepState) })
+			if in.Limit == nil {
+				limit = 1
+			}
+			if records, err = shell.Changed(ctx, records, *in.Path, limit); err != nil {
+				return out, err
+			}
+		}
+		for _, r := range slices.Backward(records) {
 			if len(out.Steps) == limit || in.Since != nil && r.Ended < *in.Since {
 				break
 			}
@@ -132,7 +134,23 @@ func (d *Domain) get(call *kernel.Call, in *schema.StepGetInput) (out schema.Ste
 		if err := shell.Whole(ctx, out.Records); err != nil {
 			return out, err
 		}
-		return out, Fit(out.Records, kernel.MaxData-room)
+		space := kernel.MaxData - room
+		if p := out.Records[0].Prompt; p != nil {
+			text, err := shell.Prompt(p.Digest)
+			if err != nil {
+				return out, err
+			}
+			if text != "" {
+				text = clip.Text(text, longestPrompt)
+				out.Prompt = &text
+				encoded, err := schema.Marshal(&text)
+				if err != nil {
+					return out, err
+				}
+				space -= len(encoded)
+			}
+		}
+		return out, Fit(out.Records, space)
 	})
 	return out, nil
 }
@@ -178,17 +196,13 @@ func (d *Domain) diff(call *kernel.Call, in *schema.StepDiffInput) (out schema.S
 		if err != nil {
 			return out, err
 		}
-		ask := &Diff{Path: said(in.Path)}
-		if in.From == nil && in.To == nil && pid == kernel.Operator && slices.ContainsFunc(shell.Reviews(), func(r schema.StepReview) bool { return r.Agent == in.Agent }) {
-			ask.Review = in.Agent
-		} else {
-			list, err := d.of(pid, in.Agent)
-			if err != nil {
-				return out, err
-			}
-			if ask.Records = Chosen(list, in.From, in.To); len(ask.Records) == 0 {
-				return out, none("%q has no such steps", in.Agent)
-			}
+		list, err := d.of(pid, in.Agent)
+		if err != nil {
+			return out, err
+		}
+		ask := &Diff{Records: Chosen(list, in.From, in.To), Path: said(in.Path)}
+		if len(ask.Records) == 0 {
+			return out, none("%q has no such steps", in.Agent)
 		}
 		if in.Offset != nil {
 			ask.Offset = *in.Offset

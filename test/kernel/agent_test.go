@@ -30,7 +30,7 @@ func minimal() map[string]string {
 		"Memory.List": `{}`, "Memory.Set": `{"key":"a","value":1}`,
 		"Message.Replay": `{"until_seq":1,"pid":1}`,
 		"Process.Get":    `{"pid":1}`, "Process.List": `{}`, "Process.Subscribe": `{}`,
-		"Step.Begin": `{"host":"h","session":"s","tool":"t"}`, "Step.End": `{"host":"h","session":"s","tool":"t"}`, "Step.List": `{}`, "Step.Subscribe": `{}`,
+		"Step.Begin": `{"host":"h","session":"s","tool":"t"}`, "Step.End": `{"host":"h","session":"s","tool":"t"}`, "Prompt.Submit": `{"host":"h","session":"s","text":"t"}`, "Step.List": `{}`, "Step.Subscribe": `{}`,
 		"Step.Get": `{"agent":"a","step":1}`, "Step.Diff": `{"agent":"a"}`, "Step.Undo": `{"agent":"a","tree":"/"}`,
 		"Syscall.Alloc": `{"resource_id":"gpu","amount":1}`, "Syscall.Checkpoint": `{}`, "Syscall.CommitDelta": `{}`,
 		"Syscall.GetState": `{}`, "Syscall.Query": `{"resource_id":"gpu"}`, "Syscall.Release": `{"resource_id":"gpu","amount":0}`,
