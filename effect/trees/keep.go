@@ -38,7 +38,7 @@ func (t *Trees) readKey() ([]byte, error) {
 	}
 	key = make([]byte, keySize)
 	_, _ = rand.Read(key) // it never fails
-	if err := replace.File(path, key, 0o600); err != nil {
+	if err := replace.File(path, key, 0o600); err != nil { // the directory is synced with the first store in it
 		return nil, fmt.Errorf("store key of steps: %w", err)
 	}
 	return key, nil
@@ -61,7 +61,7 @@ func (t *Trees) sealed() (bool, error) {
 	return false, nil
 }
 
-// forget removes what is older than it is to be kept, now and every day.
+// forget removes what is older than it is to be kept, and what is more, soon and every hour.
 func (t *Trees) forget() {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -71,7 +71,7 @@ func (t *Trees) forget() {
 			return
 		case <-timer.C:
 			t.collect(time.Now().Add(-t.Keep))
-			timer.Reset(24 * time.Hour)
+			timer.Reset(time.Hour)
 		}
 	}
 }

@@ -304,3 +304,63 @@ func TestOneEntry(t *testing.T) {
 		t.Errorf("records are of %v, want %s", got, want)
 	}
 }
+
+// TestBeginLeaving: a call that begins while its program ends does not stay open.
+func TestBeginLeaving(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "1")
+	for pid := range int64(40) {
+		w.enter(pid, "a")
+		begun := make(chan error, 1)
+		go func() {
+			_, err := w.Begin(t.Context(), &kernel.Job{PID: pid}, &schema.StepBeginInput{Host: "h", Session: "s", Tool: "Bash"})
+			begun <- err
+		}()
+		w.Leave(pid)
+		testkit.Must(t, testkit.Receive(t, begun, "the call's begin"))
+	}
+	w.enter(100, "b")
+	w.write("a", "2")
+	w.Leave(100)
+	for _, r := range w.steps.View().Of("b") {
+		if r.Shared {
+			t.Errorf("calls of programs that have ended are still open: %v", r.With)
+		}
+	}
+}
+
+// TestEndBeforeBegin: a call that ends before it has begun in all trees is over in all of them.
+func TestEndBeforeBegin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "1")
+	slow := w.other("slow")
+	both := trees.Newcomer{PID: 1, Agent: "a", Dirs: []string{w.path(""), slow}, Home: w.home}
+	w.Enter(both)
+	w.Leave(1)
+	w.Close()
+	goOn := w.stall(slow)
+	w.open()
+	w.Enter(both)
+	w.begin(1, "u1") // from now on only calls are cut
+	w.finish(1, "u1")
+	w.write("a", "2")
+	begun := make(chan error, 1)
+	go func() {
+		use := "u2"
+		_, err := w.Begin(t.Context(), &kernel.Job{PID: 1}, &schema.StepBeginInput{Host: "h", Session: "s", Tool: "Bash", Use: &use})
+		begun <- err
+	}()
+	testkit.Eventually(t, "the call's cut in the first tree", func() bool { return len(w.steps.View().Of("a")) == 2 })
+	testkit.Must(t, w.Settle(t.Context(), true)) // it has begun there
+	w.finish(1, "u2")
+	goOn()
+	testkit.Must(t, testkit.Receive(t, begun, "the call's begin"))
+	w.Enter(trees.Newcomer{PID: 2, Agent: "b", Dirs: []string{slow}, Home: w.home})
+	testkit.Must(t, os.WriteFile(filepath.Join(slow, "b"), nil, 0o600))
+	w.Leave(2)
+	if list := w.steps.View().Of("b"); len(list) != 1 || list[0].Shared {
+		t.Errorf("steps are\n%s", w.all())
+	}
+}

@@ -274,7 +274,7 @@ func (one *tree) take(ctx context.Context) error {
 	select {
 	case one.turn <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("it is in use: %w", ctx.Err())
 	}
 	if one.closed {
 		one.release()
