@@ -26,7 +26,8 @@
 //   - Names are those of entries in open directories; no symbolic link is followed, nothing outside of the tree is read or written.
 //   - Undo writes nothing if a path cannot be undone, unless Partial is asked for. References and settings of git hold back
 //     no file of the worktree. A file is replaced by a rename: it is never half of anything.
-//   - What cannot be covered (an unreadable file, one larger than Options.MaxFile, another file system mounted below) is in the step as such.
+//   - What cannot be covered (an unreadable file, what does not fit the bounds of Options, another file system mounted below) is in the
+//     step as such, and covered once it can be.
 //
 // # What it does not promise
 //

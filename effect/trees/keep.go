@@ -37,7 +37,7 @@ func (t *Trees) readKey() ([]byte, error) {
 		}
 	}
 	key = make([]byte, keySize)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key)                                  // it never fails
 	if err := replace.File(path, key, 0o600); err != nil { // the directory is synced with the first store in it
 		return nil, fmt.Errorf("store key of steps: %w", err)
 	}

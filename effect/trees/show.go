@@ -83,8 +83,11 @@ func (t *Trees) using(ctx context.Context, root string, records []*step.Record, 
 		return false, err
 	}
 	defer one.release()
+	if one.root != root {
+		return false, nil
+	}
 	seqs, err := one.cutsOf(ctx, records)
-	if one.root != root || errors.Is(err, steps.ErrNoStep) {
+	if errors.Is(err, steps.ErrNoStep) {
 		return false, nil
 	}
 	if err != nil {

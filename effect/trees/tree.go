@@ -162,7 +162,7 @@ func (one *tree) read(before []used) (err error) {
 		unknown := resultUnknown
 		about.Result = &unknown
 		about.Shared = true // a person, and programs outside, may have changed something while no kernel ran
-		about.With = append(about.With, "outside")
+		about.With = append(about.With, outside)
 		for _, other := range before[1:] {
 			about.With = append(about.With, other.Agent)
 		}

@@ -157,24 +157,27 @@ func (t *Trees) around(ctx context.Context, path string) (one *tree, near []*tre
 	}
 	one.release() // turns are taken in the order of paths: there may be an undo in one of the others
 	t.mu.Lock()
-	all := t.all()
+	all := slices.DeleteFunc(t.all(), func(other *tree) bool {
+		return other != one && (!other.ready() || !within(one.root, other.root) && !within(other.root, one.root))
+	})
 	t.mu.Unlock()
+	err = errClosed // if the kernel ends meanwhile
 	for _, other := range all {
-		if other != one && (!other.ready() || !within(one.root, other.root) && !within(other.root, one.root)) {
-			continue
-		}
-		err := other.take(ctx)
+		taken := other.take(ctx)
 		switch {
-		case err == nil && other != one:
+		case other == one:
+			err = taken
+		case taken == nil:
 			near = append(near, other)
-		case err != nil && other == one:
-			for _, held := range near {
-				held.release()
-			}
-			return nil, nil, fault.StepsNotKept.New("%s: %v", one.root, err)
 		}
 	}
-	return one, near, nil
+	if err == nil {
+		return one, near, nil
+	}
+	for _, other := range near {
+		other.release()
+	}
+	return nil, nil, fault.StepsNotKept.New("%s: %v", one.root, err)
 }
 
 // within reports whether a path is a directory, or is in it.
@@ -197,7 +200,7 @@ func (t *Trees) undone(do *step.Undo, in *tree) ([]*step.Record, error) {
 		list = step.Latest(list)
 	}
 	if do.Step == nil { // what may be a person's is taken back by its number only
-		list = slices.DeleteFunc(list, func(r *step.Record) bool { return slices.Contains(r.With, outside) })
+		list = slices.DeleteFunc(list, func(r *step.Record) bool { return r.Kind == schema.StepBackground && slices.Contains(r.With, outside) })
 	}
 	if len(list) == 0 {
 		return nil, fault.StepsNotFound.New("%q has no such step in %s", do.Agent, in.root).WithFix(`"pwos steps" lists them`)
