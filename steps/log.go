@@ -19,6 +19,8 @@ const (
 	Background                 // what processes of an agent changed between its calls
 	Outside                    // what no agent changed
 	Undo                       // an undo
+	Apply                      // what was taken over from a copy
+	Applied                    // in the store of a copy: changes that were taken over, which it is compared with from now on
 )
 
 // Label says who made a step, and how.

@@ -24,6 +24,10 @@ type Options struct {
 	MaxFile  int64                  // bytes of a file that are stored
 	MaxFiles int64                  // entries of the tree
 	MaxBytes int64                  // bytes of the contents on disk
+
+	// Origin returns the store of the tree that this one is a copy of, until release is called: it has what was in files of the copy before
+	// they were changed. nil: it is no copy.
+	Origin func(ctx context.Context) (origin *Store, release func(), err error)
 }
 
 // Store keeps the steps of one tree. Its methods may be called at once; they take turns.
@@ -217,6 +221,9 @@ func (s *Store) next(ctx context.Context, label Label) (*Step, error) {
 		return nil, nil
 	}
 	slices.SortFunc(step.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	if err := s.fetch(ctx, step.Changes); err != nil {
+		return nil, err
+	}
 	if err := s.pack.sync(); err != nil { // contents are durable before the record that names them
 		return nil, err
 	}

@@ -64,6 +64,12 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 			}
 		}
 	}
+	options.Label.Kind, options.Label.Undoes = Undo, seqs
+	return u.carryOut(ctx, options)
+}
+
+// carryOut does what a plan says, and records it as a step.
+func (u *plan) carryOut(ctx context.Context, options UndoOptions) (*Undone, error) {
 	u.settle()
 	out := &Undone{Changes: u.changes(), Conflicts: u.conflicts}
 	if options.DryRun || slices.ContainsFunc(out.Conflicts, Conflict.blocks) && !options.Partial || len(out.Changes) == 0 {
@@ -71,9 +77,7 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	}
 	raced, err := u.write(ctx)
 	out.Conflicts = append(out.Conflicts, raced...)
-	label := options.Label
-	label.Kind, label.Undoes = Undo, seqs
-	step, cutErr := s.next(context.WithoutCancel(ctx), label) // what was written is an undo, even if it was stopped
+	step, cutErr := u.next(context.WithoutCancel(ctx), options.Label) // what was written is a step, even if it was stopped
 	out.Step = step
 	return out, errors.Join(err, cutErr)
 }
@@ -83,8 +87,17 @@ func (c Conflict) blocks() bool { return !c.Aside }
 // plan is what paths are to be.
 type plan struct {
 	*Store
+	copied    *pack // of a copy that is applied; nil: steps are undone
 	want      map[string]wanted
 	conflicts []Conflict
+}
+
+// holder returns where a content is, if it is anywhere.
+func (u *plan) holder(s State) *pack {
+	if u.copied != nil && !u.pack.covers(s) {
+		return u.copied
+	}
+	return u.pack
 }
 
 // now returns what a path is in the plan.
@@ -111,7 +124,7 @@ func (u *plan) back(c Change) error {
 	switch {
 	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.isDir():
 	case u.leftBy(c, now):
-		if c.Before.content() && !u.pack.covers(c.Before) {
+		if c.Before.content() && !u.holder(c.Before).covers(c.Before) {
 			u.missing(c.Path)
 			return nil
 		}
@@ -120,7 +133,7 @@ func (u *plan) back(c Change) error {
 	case !now.Exists():
 		u.conflict(c.Path, "it was removed since")
 	case !c.After.Exists():
-		u.conflict(c.Path, "it was made again since")
+		u.conflict(c.Path, "it was made since")
 	case !c.Before.Exists():
 		if c.After.isDir() && now.isDir() { // with another mode
 			u.want[c.Path] = wanted{State: c.Before}
@@ -154,7 +167,8 @@ func (u *plan) both(c Change, now wanted) error {
 		u.conflict(c.Path, "its mode was changed since")
 		return nil
 	}
-	if now.merged == nil {
+	index := gitPartOf(c.Path) == gitIndex
+	if now.merged == nil && !(index && u.copied != nil) { // what else a copy's index has is about the copy's files
 		if ref, ok := pick(c.After.Ref, now.Ref, c.Before.Ref); ok {
 			to := now.State
 			if ref == c.Before.Ref {
@@ -182,7 +196,7 @@ func (u *plan) both(c Change, now wanted) error {
 		texts[i] = text
 	}
 	merge := merged
-	if gitPartOf(c.Path) == gitIndex {
+	if index {
 		merge = func(after, before, now []byte) ([]byte, bool) { return mergedIndex(after, now, before) }
 	}
 	text, ok := merge(texts[0], texts[1], texts[2])
@@ -213,7 +227,7 @@ func (u *plan) text(w wanted) ([]byte, error) {
 	if w.merged != nil {
 		return w.merged, nil
 	}
-	in, err := u.pack.content(w.State)
+	in, err := u.holder(w.State).content(w.State)
 	if err != nil {
 		return nil, err
 	}
@@ -290,5 +304,5 @@ func (u *plan) source(w wanted) (io.Reader, error) {
 	if w.merged != nil {
 		return bytes.NewReader(w.merged), nil
 	}
-	return u.pack.content(w.State)
+	return u.holder(w.State).content(w.State)
 }

@@ -75,7 +75,7 @@ func (w *writer) each(ctx context.Context, path string, do func(dir *os.File, pa
 		err = errors.Join(do(dir, path, name), dir.Close())
 	}
 	if isGone(err) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EISDIR) {
-		w.raced = append(w.raced, Conflict{Path: path, Why: "it was changed during the undo"})
+		w.raced = append(w.raced, Conflict{Path: path, Why: "it was changed meanwhile"})
 		return nil
 	}
 	return err
@@ -120,7 +120,7 @@ func (w *writer) make(dir *os.File, path, name string) error {
 		}
 		err := w.writable(dir, path, func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) })
 		if err == nil {
-			err = w.own(dir, name)
+			err = own(dir, name)
 		}
 		return err
 	}
@@ -147,28 +147,28 @@ func (w *writer) make(dir *os.File, path, name string) error {
 			}
 			return unix.Symlinkat(string(target), int(dir.Fd()), temporary)
 		}
-		return w.writeFile(dir, temporary, in, to.perm())
+		return writeFile(dir, temporary, in, to.perm())
 	})
 	if err == nil && to.isLink() {
-		err = w.own(dir, temporary)
+		err = own(dir, temporary)
 	}
 	parent, _ := split(path)
 	w.ready = append(w.ready, ready{parent, temporary, name})
 	return err
 }
 
-func (w *writer) writeFile(dir *os.File, name string, in io.Reader, perm uint32) error {
+func writeFile(dir *os.File, name string, in io.Reader, perm uint32) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), name)
 	_, err = io.Copy(file, in)
-	return errors.Join(err, w.own(dir, name), unix.Fchmod(fd, perm), file.Close()) // a change of owner may change the mode
+	return errors.Join(err, own(dir, name), unix.Fchmod(fd, perm), file.Close()) // a change of owner may change the mode
 }
 
 // own gives what root has made to the owner of the directory that it is in.
-func (w *writer) own(dir *os.File, name string) error {
+func own(dir *os.File, name string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
