@@ -72,7 +72,14 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 			return err
 		}
 	}
-	d.writable.Store(c.PID, bind.Place{Dir: c.Dir, Roots: roots(c)})
+	if err := d.review(c, p); err != nil {
+		return err
+	}
+	place := bind.Place{Dir: c.Dir, Roots: roots(c)}
+	if r := c.Review; r != nil {
+		place.Review = bind.Review{Of: r.Target, Copy: r.Source}
+	}
+	d.writable.Store(c.PID, place)
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	if c.Stdio != "" {
 		c.Stdio = filepath.Join(places.Dir, c.Stdio)

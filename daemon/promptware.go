@@ -139,6 +139,8 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.StepEnd.Type:           kernel.Run(d.endStep),
 		schema.PromptSubmit.Type:      kernel.Run(d.submitPrompt),
 		schema.StepUndo.Type:          kernel.Run(d.undoSteps),
+		schema.ReviewApply.Type:       kernel.Run(d.applyReview),
+		schema.ReviewDiscard.Type:     kernel.Run(d.discardReview),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func (d *Daemon) keepSteps() (err error) {
 			Off: d.config.Record.Steps == config.Off, Keep: time.Duration(at.Keep), KeepBytes: at.KeepBytes,
 			MaxFiles: at.MaxFiles, MaxBytes: at.MaxBytes, MaxFile: at.FileBytes,
 		},
-		Dir: filepath.Join(real(d.config.StateDir), "steps"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
+		Dir: filepath.Join(real(d.config.StateDir), "steps"), Copies: filepath.Join(real(d.config.StateDir), "reviews"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
 		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Log: d.log.With("component", "steps"),
 		Prompts: d.prompts,
 	})
@@ -103,9 +104,34 @@ func (d *Daemon) connected(pid int64, where string, refused bool) {
 	}
 }
 
+// review gives a program the copy that it works on in place of a directory.
+func (d *Daemon) review(c *host.Command, p *schema.Program) error {
+	if d.trees == nil || p.Sandbox == nil || p.Sandbox.Review == nil {
+		return nil
+	}
+	dir := ""
+	if p.Cwd != nil {
+		dir = c.Dir
+	}
+	project, copied, err := d.trees.Review(*p.Sandbox.Review, dir, homeOf(c))
+	if err == nil {
+		c.Review = &host.Place{Source: copied, Target: project}
+	}
+	return err
+}
+
+// homeOf returns the home of a program's user; "": none is known.
+func homeOf(c *host.Command) string {
+	home, _ := os.UserHomeDir() // "" means that no home is there
+	if c.User != nil {
+		home = c.User.Home
+	}
+	return real(home)
+}
+
 // cover keeps the steps of the directories that a program may write.
 func (d *Daemon) cover(c *host.Command, p *schema.Program) {
-	if d.trees == nil || p.Cwd == nil || c.ReadOnly {
+	if d.trees == nil || c.Review == nil && (p.Cwd == nil || c.ReadOnly) {
 		return
 	}
 	dirs, state := []string{c.Dir}, real(d.config.StateDir)
@@ -116,9 +142,9 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 			}
 		}
 	}
-	home, _ := os.UserHomeDir() // "" means that no home is there
-	if c.User != nil {
-		home = c.User.Home
+	if r := c.Review; r != nil {
+		inside := func(dir string) bool { return dir == r.Target || strings.HasPrefix(dir, r.Target+"/") }
+		dirs = append(slices.DeleteFunc(dirs, func(dir string) bool { return inside(dir) || dir == c.Dir && (p.Cwd == nil || c.ReadOnly) }), r.Source)
 	}
 	var copies []string
 	for path, copied := range c.Copies {
@@ -126,7 +152,7 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 			copies = append(copies, path)
 		}
 	}
-	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: real(home)}
+	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: homeOf(c)}
 	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}
@@ -161,4 +187,18 @@ func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) 
 		return schema.StepUndoOutput{}, errNoSteps
 	}
 	return d.trees.Undo(ctx, job, do)
+}
+
+func (d *Daemon) applyReview(ctx context.Context, job *kernel.Job, do *schema.ReviewApplyInput) (schema.ReviewOutput, error) {
+	if d.trees == nil {
+		return schema.ReviewOutput{}, errNoSteps
+	}
+	return d.trees.Apply(ctx, job, do)
+}
+
+func (d *Daemon) discardReview(ctx context.Context, job *kernel.Job, do *schema.ReviewDiscardInput) (schema.ReviewOutput, error) {
+	if d.trees == nil {
+		return schema.ReviewOutput{}, errNoSteps
+	}
+	return d.trees.Discard(ctx, job, do)
 }

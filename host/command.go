@@ -143,6 +143,8 @@ type Command struct {
 	// gets.
 	Private []string
 	Places  []Place
+	// Review is a copy of a directory, which the program has in its place: see confine.Request. nil: none.
+	Review *Place
 	// Copies are private copies of files and directories, by path: see confine.Request.
 	Copies map[string]string
 	// Sockets is the place with the kernel's sockets, to which the program may connect.

@@ -37,6 +37,9 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
 		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: homes(c.User), AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
 	}
+	if c.Review != nil {
+		r.Review = *c.Review
+	}
 	r.Sockets, r.User, r.Home = c.Sockets.Target, c.user(), c.home()
 	if c.Share != nil {
 		r.Share = confine.Share{Target: c.Share.Target, Source: c.Share.Source, Bytes: c.Share.Bytes}

@@ -42,6 +42,7 @@ type Profile struct {
 	Write     []string `key:"sandbox.write" flag:"write,shown,path" about:"a path outside its directory that it may write" takes:"paths"`
 	Hide      []string `key:"sandbox.hide" flag:"hide,shown,path" about:"a path that is hidden from it" takes:"paths"`
 	Publish   []string `key:"sandbox.publish" flag:"publish,shown" about:"port of its own that can be reached on this machine's loopback, or two, as PORT:PORT: here, and inside" takes:"ports" match:"^[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?$"`
+	Review    bool     `key:"sandbox.review" flag:"review,shown" about:"work on a copy of its directory, or of the repository that this is in: see pwos apply"`
 	AllowGaps bool     `key:"sandbox.allow_gaps" flag:"allow-gaps" about:"run it even if this machine cannot hide the kernel's state and keys"`
 
 	Limits schema.Limits      `key:"limits" flag:"limit" about:"cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number" form:"name=number"`

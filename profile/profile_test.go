@@ -79,6 +79,7 @@ func TestSpellings(t *testing.T) {
 		"sandbox.read":        {`["/a"]`, "/a", "read", "/a"},
 		"sandbox.write":       {`["/a"]`, "/a", "write", "/a"},
 		"sandbox.hide":        {`["/a"]`, "/a", "hide", "/a"},
+		"sandbox.review":      {"true", "true", "review", "true"},
 		"sandbox.allow_gaps":  {"true", "true", "allow-gaps", "true"},
 		"limits.cpu_seconds":  {"3", "3", "limit", "cpu_seconds=3"},
 		"limits.wall_seconds": {"3", "3", "limit", "wall_seconds=3"},

@@ -85,6 +85,7 @@ const (
 	StepActivity   = "activity"
 	StepBackground = "background"
 	StepOfUndo     = "undo"
+	StepOfApply    = "apply"
 )
 
 // MaxStepItems bounds each list of a recorded step.
@@ -150,7 +151,7 @@ type StepState struct {
 	Step        int64       `json:"step" keep:"always" min:"1" doc:"Number of the step among those of that name."`
 	PID         int64       `json:"pid" keep:"always" min:"0" doc:"Process that it belongs to."`
 	Tree        string      `json:"tree" keep:"always" minlen:"1" maxlen:"4096" doc:"The directory."`
-	Kind        string      `json:"kind" keep:"always" enum:"call activity background undo" doc:"call: a tool call. activity: what a program without hooks did in a period. background: what the agent's processes changed between its calls. undo: an undo."`
+	Kind        string      `json:"kind" keep:"always" enum:"call activity background undo apply" doc:"call: a tool call. activity: what a program without hooks did in a period. background: what the agent's processes changed between its calls. undo: an undo. apply: what was taken over from its copy of the directory."`
 	Tool        string      `json:"tool" keep:"always" maxlen:"256" doc:"The tool, as HOST/TOOL; else the kind."`
 	InputDigest *string     `json:"input_digest,omitzero" keep:"always" maxlen:"64" doc:"Digest of the tool's input."`
 	Cause       int64       `json:"cause,omitzero" keep:"always" min:"0" doc:"Entry of the call that began it."`
@@ -205,9 +206,10 @@ type StepListInput struct {
 
 // StepListOutput is the answer of Step.List.
 type StepListOutput struct {
-	Steps []StepState `json:"steps" keep:"always" doc:"The steps, oldest first, with the first three of their files, and without the items of other lists."`
-	More  bool        `json:"more,omitzero" keep:"always" doc:"Whether there are older ones that did not fit: until, the end of the first, asks for them."`
-	Trees []StepTree  `json:"trees" keep:"always" doc:"The directories that agents work in at the moment, for the operator."`
+	Steps   []StepState  `json:"steps" keep:"always" doc:"The steps, oldest first, with the first three of their files, and without the items of other lists."`
+	More    bool         `json:"more,omitzero" keep:"always" doc:"Whether there are older ones that did not fit: until, the end of the first, asks for them."`
+	Trees   []StepTree   `json:"trees" keep:"always" doc:"The directories that agents work in at the moment, for the operator."`
+	Reviews []StepReview `json:"reviews,omitzero" keep:"always" doc:"Copies of directories that wait to be applied or discarded, for the operator."`
 }
 
 // StepTree is a directory that steps are kept of, or should be.
@@ -236,7 +238,7 @@ type StepGetOutput struct {
 type StepDiffInput struct {
 	Target
 	Agent  string  `json:"agent" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the agent."`
-	From   *int64  `json:"from,omitzero" keep:"always" min:"1" doc:"First step. Default: the first of its latest run."`
+	From   *int64  `json:"from,omitzero" keep:"always" min:"1" doc:"First step. Default: what was not applied yet, if the agent works on a copy; else the first of its latest run."`
 	To     *int64  `json:"to,omitzero" keep:"always" min:"1" doc:"Last step. Default: from, or without from the last."`
 	Path   *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Only in the directory that holds this absolute path, and if it is in it, only what is at or below it."`
 	Offset *int64  `json:"offset,omitzero" keep:"always" min:"0" doc:"How many bytes of the text to leave out: those of the parts before."`

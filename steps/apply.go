@@ -18,10 +18,10 @@ func (s *Store) Unapplied(ctx context.Context, paths []string) ([]Change, error)
 		return nil, err
 	}
 	defer s.release()
-	return s.unapplied(paths)
+	return s.differs(paths)
 }
 
-func (s *Store) unapplied(paths []string) (list []Change, _ error) {
+func (s *Store) differs(paths []string) (list []Change, _ error) {
 	at := make(map[string]Change)
 	for _, m := range s.log.marks {
 		step, err := s.log.read(m)
@@ -67,7 +67,7 @@ func (s *Store) Apply(ctx context.Context, from *Store, paths []string, options 
 			return nil, ErrNotFilled
 		}
 	}
-	changes, err := from.unapplied(paths)
+	changes, err := from.differs(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,29 @@ func (s *Store) Apply(ctx context.Context, from *Store, paths []string, options 
 		left[c.Path] = true
 	}
 	return out, from.applied(changes, left)
+}
+
+// Drop takes back what is changed in a copy and was not applied, at and below some paths, or everywhere.
+func (s *Store) Drop(ctx context.Context, paths []string, options UndoOptions) (*Undone, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	if !s.filled {
+		return nil, ErrNotFilled
+	}
+	changes, err := s.differs(paths)
+	if err != nil {
+		return nil, err
+	}
+	u := &plan{Store: s, want: make(map[string]wanted)}
+	for _, c := range changes {
+		if err := u.back(c); err != nil {
+			return nil, err
+		}
+	}
+	options.Label.Kind = Undo
+	return u.carryOut(ctx, options)
 }
 
 // applied notes which changes of a copy were applied: they are what it is compared with from now on.

@@ -175,7 +175,7 @@ func (s *Store) fetch(ctx context.Context, changes []Change) (err error) {
 		return nil
 	}
 	origin, release, err := s.options.Origin(ctx)
-	if err != nil {
+	if err != nil || origin == nil {
 		return err
 	}
 	defer release()

@@ -124,14 +124,14 @@ func (s *Store) loadIndex() (known bool, packed int64, err error) {
 		}
 		packed = max(packed, m.packed)
 		for _, c := range step.Changes {
-			s.apply(c)
+			s.replay(c)
 		}
 	}
 	return true, packed, nil
 }
 
-// apply makes a change in what is known of the tree. The next walk reads the file again.
-func (s *Store) apply(c Change) {
+// replay makes a change in what is known of the tree. The next walk reads the file again.
+func (s *Store) replay(c Change) {
 	dir, name := split(c.Path)
 	items := s.dirs[dir]
 	i, found := slices.BinarySearchFunc(items, name, byName)

@@ -26,7 +26,7 @@ type Options struct {
 	MaxBytes int64                  // bytes of the contents on disk
 
 	// Origin returns the store of the tree that this one is a copy of, until release is called: it has what was in files of the copy before
-	// they were changed. nil: it is no copy.
+	// they were changed. nil: it is no copy, or the tree is gone.
 	Origin func(ctx context.Context) (origin *Store, release func(), err error)
 }
 

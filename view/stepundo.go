@@ -20,7 +20,15 @@ func UndoPlan(plan *schema.StepUndoOutput, style Paint) *Table {
 	t.Row("takes back", style(Bold, of))
 	t.Row("directory", Escaped(plan.Tree))
 	fileRows(t, &plan.Files, mostPlanned, map[string]string{"made": "makes", "changed": "changes", "removed": "removes", "missed": "not kept"})
-	conflicts := plan.Conflicts
+	conflictRows(t, plan.Conflicts, style)
+	if len(plan.Shared) > 0 {
+		t.Row("shared with", Escaped(strings.Join(plan.Shared, ", "))+": some of this may be what they changed")
+	}
+	return t
+}
+
+// conflictRows adds the conflicts of a plan.
+func conflictRows(t *Table, conflicts []schema.StepConflict, style Paint) {
 	for i := range conflicts[:min(len(conflicts), mostPlanned)] {
 		what, path := "  conflict", style(Bad, Escaped(conflicts[i].Path))
 		if conflicts[i].Aside {
@@ -31,10 +39,6 @@ func UndoPlan(plan *schema.StepUndoOutput, style Paint) *Table {
 	if more := len(conflicts) - mostPlanned; more > 0 {
 		t.Row("", fmt.Sprintf("and %d more conflicts", more))
 	}
-	if len(plan.Shared) > 0 {
-		t.Row("shared with", Escaped(strings.Join(plan.Shared, ", "))+": some of this may be what they changed")
-	}
-	return t
 }
 
 // UndoneText describes in a line what an undo of steps has done.

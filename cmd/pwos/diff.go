@@ -25,7 +25,8 @@ func newDiff(a *app) *cobra.Command {
 		Use:   "diff NAME|STEP [PATH]",
 		Short: "show what steps of an agent changed, as git prints it",
 		Long: `diff shows what steps of an agent changed together: claude:12 is one step, claude:3..8 are
-several, and claude is all of its latest run. PATH shows only what is at or below it. Without
+several, and claude is all of its latest run, or if it works on a copy (run --review), what is
+changed in that and was not applied yet. PATH shows only what is at or below it. Without
 PATH, it is the directory that holds the current one, or if none of these steps changed
 anything there, every directory that they changed.
 

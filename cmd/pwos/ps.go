@@ -85,6 +85,7 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 	f.at.All = f.all
 	t := new(view.Table)
 	named := false
+	var waiting []schema.StepReview
 	err := a.AtKernels(ctx, cli.UsualTimeout, f.at, func(ctx context.Context, one cli.Asked) error {
 		if named = one.Kernel != ""; len(t.Rows) == 0 {
 			header := view.ProcessHeader()
@@ -93,7 +94,12 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 			}
 			t.Header(header...)
 		}
-		return a.psOf(ctx, one, f, t)
+		if err := a.psOf(ctx, one, f, t); err != nil || one.Client != one.Own || a.WantsJSON() {
+			return err
+		}
+		var err error
+		waiting, err = reviews(ctx, one.Client)
+		return err
 	})
 	if len(t.Rows) == 0 && !a.WantsJSON() && err == nil {
 		a.Say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
@@ -101,7 +107,9 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 	if !f.wide {
 		t.Narrow(a.Width(), "priority", "birth tick")
 	}
-	return errors.Join(a.Print(t.Text()), err)
+	err = errors.Join(a.Print(t.Text()), err)
+	a.tellReviews(waiting)
+	return err
 }
 
 // psOf adds the processes of one kernel to t, or prints them as JSON.

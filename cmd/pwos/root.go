@@ -96,7 +96,7 @@ func verbs(a *app) []subject {
 			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newSettings(),
 		}},
 		{"See and undo changes", []*cobra.Command{
-			newSteps(a), newDiff(a), newUndo(a),
+			newSteps(a), newDiff(a), newUndo(a), newApply(a), newDiscard(a),
 		}},
 		{"Make calls", []*cobra.Command{
 			newCall(a), newSyscall(a), newDescribe(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a),

@@ -52,7 +52,8 @@ kernel first, the syscalls are added to their tools, and their own sandbox is of
 --profile names settings: reader may read its directory and nothing more, worker may also write
 it and use memory and messages, coder is for a coding agent. Flags and --set override it. "pwos
 help settings" lists all settings: quotas, limits, the network, restarts, and so on. See
-docs/profiles.md. What it changes in its directory can be seen and undone: see "pwos steps".
+docs/profiles.md. What it changes in its directory can be seen and undone: see "pwos steps". With
+--review, it works on a copy, and its directory stays as it is until "pwos apply" takes that over.
 
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. --learn
@@ -65,6 +66,7 @@ as a profile, with rules for the keys and hosts that were used.`,
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --name fix -- ./agent.sh && pwos diff fix && pwos undo fix
+  pwos run --review --name fix -- ./agent.sh && pwos diff fix && pwos apply fix
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --profile coder -- claude
   pwos run --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,

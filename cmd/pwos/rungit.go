@@ -31,7 +31,7 @@ func gitStore() (gitdirs.Store, error) {
 // project.
 func (a *app) keepGit(ctx context.Context, c *client.Client, j *job) error {
 	program := &j.input.Program
-	if program.Sandbox.Named() == "off" {
+	if program.Sandbox.Named() == "off" || j.profile.Review { // of a copy, nothing that git runs or is set to is taken over
 		return nil
 	}
 	store, err := gitStore()

@@ -105,6 +105,9 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		intent := policy.ProfileIntent + p.Name
 		j.input.Intent = &intent
 	}
+	if p.Review && program.Cwd == nil {
+		return nil, fmt.Errorf("--review is for a directory that the agent works in, and %w", j.moved)
+	}
 	j.unnamed = f.name == ""
 	j.input.ChildAgentID = cmp.Or(f.name, schema.AgentName(filepath.Base(args[0])))
 	return j, nil
@@ -126,6 +129,10 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 	switch {
 	case f.learn.on && f.detach:
 		return errors.New("--learn must see the end of the program: leave out -d")
+	case p.Review && p.OwnDir:
+		return errors.New("--review is for a directory that exists: leave out --own-dir")
+	case p.Review && p.Level == "off":
+		return errors.New("--review needs a sandbox, without which the directory itself can be written: leave out --sandbox off")
 	case p.Dir != "" && p.OwnDir:
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:

@@ -24,7 +24,7 @@ func TestRunFlags(t *testing.T) {
 	own := slices.DeleteFunc(shown, func(name string) bool {
 		return slices.Contains([]string{"help", "identity", "json", "kernel", "no-spawn", "origin", "runtime-dir", "timeout"}, name)
 	})
-	if got, want := strings.Join(own, " "), "allow budget channel env hide home host name profile publish read set write"; got != want {
+	if got, want := strings.Join(own, " "), "allow budget channel env hide home host name profile publish read review set write"; got != want {
 		t.Errorf("the help shows %s, want %s", got, want)
 	}
 	_, options, _ := strings.Cut(help, "\nFlags:\n")

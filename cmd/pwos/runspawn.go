@@ -24,16 +24,29 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
 		return 0, err
 	}
-	out, err := cli.InvokeAs(patient, c, schema.SyscallSpawn, &j.input)
+	out, err := cli.InvokeAs(patient, c, schema.SyscallSpawn, j.named(j.input.ChildAgentID))
 	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
-		input := j.input
-		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
-		out, err = cli.InvokeAs(patient, c, schema.SyscallSpawn, &input)
+		out, err = cli.InvokeAs(patient, c, schema.SyscallSpawn, j.named(fmt.Sprintf("%s-%d", j.input.ChildAgentID, n)))
 	}
 	if err == nil && j.git != nil {
 		err = j.git.Started(out.ChildPID)
 	}
 	return out.ChildPID, err
+}
+
+// named returns the input of a spawn of the agent under a name, which its copy to review has too.
+func (j *job) named(name string) *schema.SpawnInput {
+	input := j.input
+	input.ChildAgentID = name
+	if j.profile.Review {
+		sandbox := schema.Sandbox{}
+		if input.Program.Sandbox != nil {
+			sandbox = *input.Program.Sandbox
+		}
+		sandbox.Review = &name
+		input.Program.Sandbox = &sandbox
+	}
+	return &input
 }
 
 // mostAlike bounds the number of living agents that are named after one program.

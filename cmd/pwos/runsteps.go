@@ -26,7 +26,7 @@ func (a *app) tellUncovered(ctx context.Context, c *client.Client, j *job) error
 }
 
 // tellSteps says at a terminal how to see and undo what an agent has changed since it began, if it has.
-func (a *app) tellSteps(ctx context.Context, c *client.Client, d *schema.Descriptor, began int64) error {
+func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor, began int64) error {
 	if !a.StderrTerminal() {
 		return nil
 	}
@@ -47,6 +47,10 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, d *schema.Descrip
 		files.Made, files.Changed, files.Removed = files.Made+s.Files.Made, files.Changed+s.Files.Changed, files.Removed+s.Files.Removed
 	}
 	if len(numbers) == 0 {
+		return nil
+	}
+	if j.profile.Review {
+		a.Say("%s changed files in its copy (%s): %s", view.Escaped(d.AgentID), view.FilesText(&files), nextForReview(d.AgentID))
 		return nil
 	}
 	undo := []string{"pwos", "undo", d.AgentID}

@@ -80,7 +80,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err := a.tellEnd(ctx, c, j, &end); err != nil {
 			return err
 		}
-		if err := a.tellSteps(ctx, c, &end, began); err != nil {
+		if err := a.tellSteps(ctx, c, j, &end, began); err != nil {
 			return err
 		}
 		a.tellHeld(j)
@@ -115,6 +115,9 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 				err = errors.Join(err, l.Close())
 			}
 		}()
+	}
+	if err := a.tellCopy(ctx, c, j); err != nil {
+		return end, err
 	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {

@@ -133,7 +133,8 @@ type kernelInfo struct {
 	ping         time.Duration
 	condition
 	parameters
-	others map[string]int64 // number of keys in memory by origin, without the operator's
+	copies []schema.StepReview // that wait to be applied or discarded
+	others map[string]int64    // number of keys in memory by origin, without the operator's
 }
 
 // condition has the problems that a kernel reports.
@@ -167,6 +168,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 			pid: c.PID(), address: c.Address(), eventsSocket: c.Places().EventsSocket, syscalls: len(types), ping: ping,
 			condition: readCondition(ctx, c), parameters: readParameters(ctx, c), others: readOrigins(ctx, c),
 		}
+		s.copies, _ = reviews(ctx, c) // the caller may not know them
 		delete(s.others, s.origin)
 		return nil
 	})
@@ -277,6 +279,9 @@ func (a *app) printStatus(s kernelInfo) error {
 			t.Row("other memory", fmt.Sprintf("%d keys under %s: %s", s.others[origin], view.Escaped(origin), quote.Line("pwos", "mem", "ls", "--origin", origin)))
 		}
 		o = o.Raw("other_origins", list.Close())
+	}
+	if err := addReviews(&o, t, s.copies); err != nil {
+		return err
 	}
 	if len(s.warnings) > 0 {
 		o = o.Raw("warnings", view.Texts(s.warnings))

@@ -27,6 +27,18 @@ const (
 type Place struct {
 	Dir   string   // its working directory; "": not known
 	Roots []string // the directories that the agent may write, absolute
+	Review
+}
+
+// Review is a copy of a directory that the agent has in its place.
+type Review struct{ Of, Copy string }
+
+// place returns where a file is that the agent has at a path, as a root and a path in that.
+func (r Review) place(root, rel, path string) (string, string) {
+	if inCopy, err := filepath.Rel(r.Of, path); r.Of != "" && err == nil && filepath.IsLocal(inCopy) {
+		return r.Copy, inCopy
+	}
+	return root, rel
 }
 
 // Tool returns what of the files that a tool's command names is bound; nil: the tool runs no command.
@@ -101,8 +113,9 @@ func (p Place) bind(s *scan) *schema.CommandFiles {
 						unbound("it names more than %d files", maxFiles)
 						break
 					}
-					file, why := read(root, rel)
+					file, why := read(p.place(root, rel, path))
 					if file != nil {
+						file.Path = path
 						out.Files = append(out.Files, *file)
 					} else if why != "" {
 						unbound("%s %s", shown(path), why)

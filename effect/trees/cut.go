@@ -258,7 +258,7 @@ func labelled(about *schema.StepState) (steps.Label, error) {
 	if err != nil {
 		return steps.Label{}, fmt.Errorf("encode step: %w", err)
 	}
-	kind := map[string]steps.Kind{schema.StepBackground: steps.Background, schema.StepOfUndo: steps.Undo}[about.Kind]
+	kind := map[string]steps.Kind{schema.StepBackground: steps.Background, schema.StepOfUndo: steps.Undo, schema.StepOfApply: steps.Apply}[about.Kind]
 	if kind == 0 {
 		kind = steps.Call
 	}

@@ -12,5 +12,8 @@ func (t *Trees) Look(now time.Time) {
 	}
 }
 
-// Discard removes the stores of trees that are not open, in which nothing happened since a time.
-func (t *Trees) Discard(before time.Time) error { return t.discard(before) }
+// DiscardStores removes the stores of trees that are not open, in which nothing happened since a time.
+func (t *Trees) DiscardStores(before time.Time) error { return t.discardStores(before) }
+
+// Collect forgets steps that ended before a time.
+func Collect(t *Trees, before time.Time) { t.collect(before) }

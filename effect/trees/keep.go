@@ -89,13 +89,13 @@ func (t *Trees) collect(before time.Time) {
 			t.log.Warn("old steps are not removed", "tree", one.root, "error", err)
 		}
 	}
-	if err := errors.Join(t.discard(before), t.prompts.Forget(before)); err != nil {
+	if err := errors.Join(t.discardStores(before), t.prompts.Forget(before)); err != nil {
 		t.log.Warn("old steps are not removed", "error", err)
 	}
 }
 
-// discard removes the stores of trees that are not open, in which nothing happened since a time.
-func (t *Trees) discard(before time.Time) error {
+// discardStores removes the stores of trees that are not open, in which nothing happened since a time.
+func (t *Trees) discardStores(before time.Time) error {
 	removed := filepath.Join(t.dir, removedName)
 	if err := errors.Join(rmtree.Dir(removed), os.Mkdir(removed, 0o700)); err != nil { // what a crash has left
 		return fmt.Errorf("remove old stores: %w", err)
@@ -113,6 +113,11 @@ func (t *Trees) aside(name string, before time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	dir := filepath.Join(t.dir, name)
+	for _, r := range t.reviews { // what a copy began with is needed until it ends
+		if t.storeOf(r.copy()) == dir {
+			return nil
+		}
+	}
 	info, err := os.Stat(filepath.Join(dir, usedName))
 	if err != nil || !info.ModTime().Before(before) || slices.ContainsFunc(t.all(), func(one *tree) bool { return one.dir == dir }) {
 		return nil // without that file it is no store, or one that is being made

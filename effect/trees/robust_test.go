@@ -112,17 +112,17 @@ func TestDiscard(t *testing.T) {
 	w.enter(1, "a")
 	w.Leave(1)
 	store, soon := w.store(w.path("")), time.Now().Add(time.Hour)
-	testkit.Must(t, w.Discard(soon))
+	testkit.Must(t, w.DiscardStores(soon))
 	if _, err := os.Stat(filepath.Join(store, "current")); err != nil {
 		t.Errorf("an open store is removed: %v", err)
 	}
 	w.Close()
 	w.open()
-	testkit.Must(t, w.Discard(soon.Add(-2*time.Hour)))
+	testkit.Must(t, w.DiscardStores(soon.Add(-2*time.Hour)))
 	if _, err := os.Stat(store); err != nil {
 		t.Errorf("a young store is removed: %v", err)
 	}
-	testkit.Must(t, w.Discard(soon))
+	testkit.Must(t, w.DiscardStores(soon))
 	if entries := testkit.Value(os.ReadDir(filepath.Join(w.state, "steps")))(t); len(entries) != 1 { // the key
 		t.Errorf("there are still %v", entries)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -122,7 +123,7 @@ func (one *tree) cutsOf(ctx context.Context, records []*step.Record) (seqs []uin
 			return nil, fmt.Errorf("%w: %d", steps.ErrNoStep, first)
 		}
 		for _, s := range list {
-			if s.Seq == first || s.Seq <= last && s.Kind != steps.Undo && s.Kind != steps.Outside {
+			if s.Seq == first || s.Seq <= last && (s.Kind == steps.Call || s.Kind == steps.Background) {
 				seqs = append(seqs, s.Seq)
 			}
 		}
@@ -233,14 +234,20 @@ func keyOfDiff(do *step.Diff) string {
 	for _, r := range do.Records {
 		fmt.Fprintf(&b, "%d ", r.Number)
 	}
-	return b.String() + do.Path
+	return b.String() + do.Review + "\x00" + do.Path
 }
 
 // textOf returns the text of a diff. Several trees have a line with their paths before each.
 func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
+	if do.Review != "" {
+		return t.reviewText(ctx, do)
+	}
 	roots := make(map[string][]*step.Record)
 	var order []string
 	for _, r := range do.Records {
+		if copied := t.copyAt(r.Tree); copied != nil && do.Path != "" {
+			do.Path = copied.inside(do.Path)
+		}
 		if do.Path != "" && !within(r.Tree, do.Path) {
 			continue
 		}
@@ -252,6 +259,10 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 	if order == nil {
 		return nil, fault.StepsNotFound.New("the steps changed nothing in a directory that holds %s", do.Path)
 	}
+	gone := func(root string) bool { return within(t.copies, root) && t.copyAt(root) == nil }
+	if order = slices.DeleteFunc(order, gone); len(order) == 0 { // what was applied from a copy is a step of another tree
+		return nil, fault.StepsMissing.New("the steps were made in a copy of a directory that was applied or discarded: they are not kept")
+	}
 	var out bytes.Buffer
 	limited := &limit{&out, longestDiff}
 	for _, root := range order {
@@ -260,32 +271,40 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 		}
 		below, _ := filepath.Rel(root, do.Path)
 		kept, err := t.using(ctx, root, roots[root], func(store *steps.Store, cuts []*steps.Step) error {
-			git := 0
-			changes := slices.DeleteFunc(steps.Composed(cuts), func(c steps.Change) bool {
-				if do.Path != "" && do.Path != root {
-					return c.Path != below && !strings.HasPrefix(c.Path, below+"/")
-				}
-				if inGit(c.Path) {
-					git++
-					return true
-				}
-				return false
-			})
-			if git > 0 {
-				fmt.Fprintf(limited, "# %d files in .git, which a path in it shows\n", git)
+			changes := steps.Composed(cuts)
+			if do.Path != "" && do.Path != root {
+				changes = slices.DeleteFunc(changes, func(c steps.Change) bool { return c.Path != below && !strings.HasPrefix(c.Path, below+"/") })
+				return store.Diff(ctx, limited, changes)
 			}
-			return store.Diff(ctx, limited, changes)
+			return withoutGit(ctx, store, limited, changes)
 		})
 		switch {
-		case errors.Is(err, errTooLong):
-			return nil, fault.WireAnswerTooLong.New("the diff is longer than %d MiB", longestDiff>>20).WithFix("ask for fewer steps, or name a path")
 		case err != nil:
-			return nil, err
+			return nil, tooLong(err)
 		case !kept:
 			return nil, fault.StepsMissing.New("what the steps changed in %s is not kept any more", root)
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// withoutGit writes a diff of changes but those in repositories, which it counts.
+func withoutGit(ctx context.Context, store *steps.Store, out io.Writer, changes []steps.Change) error {
+	all := len(changes)
+	changes = slices.DeleteFunc(changes, func(c steps.Change) bool { return inGit(c.Path) })
+	if git := all - len(changes); git > 0 {
+		if _, err := fmt.Fprintf(out, "# %d files in .git, which a path in it shows\n", git); err != nil {
+			return err
+		}
+	}
+	return store.Diff(ctx, out, changes)
+}
+
+func tooLong(err error) error {
+	if errors.Is(err, errTooLong) {
+		return fault.WireAnswerTooLong.New("the diff is longer than %d MiB", longestDiff>>20).WithFix("ask for fewer steps, or name a path")
+	}
+	return err
 }
 
 // inGit reports whether a path is a repository, or is in one.

@@ -46,6 +46,8 @@ type tree struct {
 	trouble error     // why the last cut failed; nil: it did not
 	closed  bool
 
+	original *tree // of a copy: what it is a copy of, while both are in use together
+
 	missed atomic.Bool // a program was there before the tree was read: the next step says so
 
 	// active are the programs that were busy at the last cut: what changes until the next one can be theirs.
@@ -77,6 +79,7 @@ func (one *tree) fill() {
 	if err == nil {
 		one.store, err = steps.Open(one.dir, one.root, steps.Options{
 			Key: one.key, Secret: secret, MaxFile: one.MaxFile, MaxFiles: one.MaxFiles, MaxBytes: one.MaxBytes,
+			Origin: one.origin(),
 		})
 	}
 	if err == nil {
@@ -434,8 +437,8 @@ func (one *tree) unhooked() bool {
 
 // collect forgets old steps.
 func (one *tree) collect(ctx context.Context, before time.Time) error {
-	if one.take(ctx) != nil {
-		return nil // it is not kept
+	if one.copyAt(one.root) != nil || one.take(ctx) != nil {
+		return nil // a copy is needed as it began, or it is not kept
 	}
 	defer one.release()
 	return one.store.Collect(ctx, before, one.KeepBytes)

@@ -7,8 +7,6 @@ package trees
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -65,6 +63,7 @@ type Settings struct {
 type Trees struct {
 	Settings
 	dir       string
+	copies    string // has the reviews
 	kernel    Kernel
 	agents    Agents
 	processes kernel.Processes
@@ -74,7 +73,7 @@ type Trees struct {
 	keyless   error // why there is no key; nil: there is
 
 	ending context.Context
-	end    context.CancelFunc
+	stop   context.CancelFunc
 	alive  sync.WaitGroup
 
 	mu         sync.Mutex // not locked while a tree is cut
@@ -85,12 +84,15 @@ type Trees struct {
 	recording  sync.Mutex // keeps the order of what is recorded
 	diffs      diffs
 	prompts    Prompts
+	reviews    map[string]*review
+	making     sync.Mutex // while a review begins or ends, before a tree is taken
 }
 
 // Config is what New needs.
 type Config struct {
 	Settings
 	Dir       string // of the stores; it is made
+	Copies    string // has copies of trees; it is made with the first one
 	Kernel    Kernel
 	Agents    Agents
 	Processes kernel.Processes
@@ -102,8 +104,9 @@ type Config struct {
 // New returns trees, none of which is open. Close must follow.
 func New(c Config) (*Trees, error) {
 	t := &Trees{
-		Settings: c.Settings, dir: c.Dir, kernel: c.Kernel, agents: c.Agents, processes: c.Processes, view: c.View, log: c.Log, prompts: c.Prompts,
+		Settings: c.Settings, dir: c.Dir, copies: c.Copies, kernel: c.Kernel, agents: c.Agents, processes: c.Processes, view: c.View, log: c.Log, prompts: c.Prompts,
 		trees: make(map[string]*tree), programs: make(map[int64]*program), numbers: make(map[string]int64),
+		reviews: make(map[string]*review),
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory for steps: %w", err)
@@ -111,7 +114,10 @@ func New(c Config) (*Trees, error) {
 	if t.key, t.keyless = t.readKey(); t.keyless != nil {
 		t.log.Error("secret contents are not kept", "error", t.keyless)
 	}
-	t.ending, t.end = context.WithCancel(context.Background())
+	if err := t.loadReviews(); err != nil {
+		return nil, err
+	}
+	t.ending, t.stop = context.WithCancel(context.Background())
 	if !t.Off {
 		t.alive.Go(t.look)
 		t.alive.Go(t.forget)
@@ -124,7 +130,7 @@ func (t *Trees) Close() {
 	if t == nil {
 		return
 	}
-	t.end()
+	t.stop()
 	t.alive.Wait()
 	t.mu.Lock()
 	running := make([]int64, 0, len(t.programs))
@@ -180,6 +186,9 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 	var roots []string
 	for _, dir := range about.Dirs {
 		root, why := chosen(dir, about.Home)
+		if r := t.copyAt(dir); r != nil {
+			root, why = r.copy(), ""
+		}
 		switch {
 		case why != "":
 			uncovered = append(uncovered, dir+": "+why)
@@ -232,9 +241,8 @@ func (t *Trees) open(root string) *tree {
 	if one := t.trees[root]; one != nil && !one.again() {
 		return one
 	}
-	sum := sha256.Sum256([]byte(root))
 	one := &tree{
-		Trees: t, root: root, dir: filepath.Join(t.dir, hex.EncodeToString(sum[:8])), filled: make(chan struct{}), turn: make(chan struct{}, 1),
+		Trees: t, root: root, dir: t.storeOf(root), filled: make(chan struct{}), turn: make(chan struct{}, 1),
 		live: make(map[int64]*program), open: make(map[*call]bool),
 	}
 	t.trees[root] = one

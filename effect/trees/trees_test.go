@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.Helper()
 	w.Trees = testkit.Value(trees.New(trees.Config{
-		Settings: w.settings, Dir: filepath.Join(w.state, "steps"), Kernel: w, Agents: w, Processes: w, View: w.steps.View,
+		Settings: w.settings, Dir: filepath.Join(w.state, "steps"), Copies: filepath.Join(w.state, "copies"), Kernel: w, Agents: w, Processes: w, View: w.steps.View,
 		Log: slog.New(slog.DiscardHandler), Prompts: noPrompts{},
 	}))(w.T)
 }

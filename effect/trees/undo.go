@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +25,9 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	if err := t.Settle(ctx, true); err != nil {
 		return out, err
 	}
+	if r := t.reviewOf(do.Agent); r != nil && within(r.Project, do.Tree) && t.inCopy(do, r) {
+		do.Tree = r.copy()
+	}
 	one, near, err := t.around(ctx, do.Tree)
 	if err != nil {
 		return out, err
@@ -36,13 +38,11 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 		defer other.release()
 	}
 	out.Agent, out.Tree = do.Agent, one.root
-	list, err := t.undone(do, one)
+	list, err := t.undone(do, one.root)
 	if err != nil {
 		return out, err
 	}
-	for _, pid := range slices.Sorted(maps.Keys(t.affected(one))) { // in this order, since undos in other trees freeze them too
-		defer t.agents.Freeze(pid)()
-	}
+	defer t.freeze(one)()
 	now := time.Now()
 	one.cut(now, nil) // what changed until now is not the undo's
 	for _, other := range near {
@@ -61,7 +61,8 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 		return out, fmt.Errorf("plan undo: %w", err)
 	}
 	out.Steps, out.Shared = numbersOf(list), sharedOf(list)
-	report(&out, plan)
+	out.Files, out.Conflicts, out.Plan = report(plan)
+	out.Steps, out.Shared = out.Steps[:min(len(out.Steps), schema.MaxStepItems)], out.Shared[:min(len(out.Shared), schema.MaxStepItems)]
 	out.DryRun = do.DryRun != nil && *do.DryRun
 	switch {
 	case do.Expect != nil && *do.Expect != out.Plan:
@@ -87,7 +88,7 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	if done != nil && done.Step != nil {
 		one.finished(about, []*steps.Step{done.Step})
 		out.Step = about.Step
-		report(&out, done)
+		out.Files, out.Conflicts, out.Plan = report(done)
 	} else {
 		one.unused(about.Agent, about.Step)
 	}
@@ -132,7 +133,15 @@ func (t *Trees) rootOf(path string) (root string, _ error) {
 // holding waits for the turn of the tree that holds a path. It is opened if no program works in it.
 func (t *Trees) holding(ctx context.Context, path string) (*tree, error) {
 	root, err := t.rootOf(path)
-	for err == nil {
+	if err != nil {
+		return nil, err
+	}
+	return t.turnOf(ctx, root)
+}
+
+// turnOf waits for the turn of a tree, which is opened if no program works in it.
+func (t *Trees) turnOf(ctx context.Context, root string) (*tree, error) {
+	for {
 		t.mu.Lock()
 		one := t.open(root)
 		t.mu.Unlock()
@@ -147,7 +156,6 @@ func (t *Trees) holding(ctx context.Context, path string) (*tree, error) {
 			return nil, fault.StepsNotKept.New("%s: %v", root, err)
 		}
 	}
-	return nil, err
 }
 
 // around is holding for a tree, and the open ones inside and around it.
@@ -187,8 +195,8 @@ func within(dir, path string) bool {
 }
 
 // undone returns the records that an undo is about.
-func (t *Trees) undone(do *step.Undo, in *tree) ([]*step.Record, error) {
-	list := slices.DeleteFunc(t.view().Of(do.Agent), func(r *step.Record) bool { return r.Tree != in.root })
+func (t *Trees) undone(do *step.Undo, root string) ([]*step.Record, error) {
+	list := slices.DeleteFunc(t.view().Of(do.Agent), func(r *step.Record) bool { return r.Tree != root })
 	switch {
 	case do.Step != nil:
 		list = step.Chosen(list, do.Step, nil)
@@ -203,7 +211,7 @@ func (t *Trees) undone(do *step.Undo, in *tree) ([]*step.Record, error) {
 		list = slices.DeleteFunc(list, func(r *step.Record) bool { return r.Kind == schema.StepBackground && slices.Contains(r.With, outside) })
 	}
 	if len(list) == 0 {
-		return nil, fault.StepsNotFound.New("%q has no such step in %s", do.Agent, in.root).WithFix(`"pwos steps" lists them`)
+		return nil, fault.StepsNotFound.New("%q has no such step in %s", do.Agent, root).WithFix(`"pwos steps" lists them`)
 	}
 	return list, nil
 }
@@ -232,27 +240,25 @@ func sharedOf(list []*step.Record) (others []string) {
 	return others
 }
 
-// report adds to an answer what an undo does. What does not fit is left out, and counted.
-func report(out *schema.StepUndoOutput, u *steps.Undone) {
-	out.Files, out.Conflicts = schema.StepFiles{}, nil
+// report returns what is told of an undo. What does not fit is left out, and counted.
+func report(u *steps.Undone) (files schema.StepFiles, conflicts []schema.StepConflict, plan string) {
 	sum, size := sha256.New(), 0
 	for _, c := range u.Changes {
 		fmt.Fprintf(sum, "%q %v %v\n", c.Path, c.Before, c.After)
 		if size += len(c.Path) + 40; size > recordSize/2 {
 			c.Path = ""
 		}
-		count(&out.Files, &c)
+		count(&files, &c)
 	}
-	out.Files.Items = slices.DeleteFunc(out.Files.Items, func(f schema.StepFile) bool { return f.Path == "" })
+	files.Items = slices.DeleteFunc(files.Items, func(f schema.StepFile) bool { return f.Path == "" })
 	size = 0
 	for _, c := range u.Conflicts {
 		fmt.Fprintf(sum, "%q %q\n", c.Path, c.Why)
-		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(out.Conflicts) < schema.MaxStepItems {
-			out.Conflicts = append(out.Conflicts, schema.StepConflict{Path: clip.Text(text(c.Path), longestPath), Why: clip.Text(c.Why, 512), Aside: c.Aside})
+		if size += len(c.Path) + len(c.Why) + 40; size < recordSize/2 && len(conflicts) < schema.MaxStepItems {
+			conflicts = append(conflicts, schema.StepConflict{Path: clip.Text(text(c.Path), longestPath), Why: clip.Text(c.Why, 512), Aside: c.Aside})
 		}
 	}
-	out.Plan = hex.EncodeToString(sum.Sum(nil)[:16])
-	out.Steps, out.Shared = out.Steps[:min(len(out.Steps), schema.MaxStepItems)], out.Shared[:min(len(out.Shared), schema.MaxStepItems)]
+	return files, conflicts, hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // blocked returns why nothing is written; nil: it is.

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -32,6 +33,43 @@ func (t *tree) findCopies() {
 		}
 		t.fixed = append(t.fixed, path)
 	}
+}
+
+// reviewed returns the places of a request with its review.
+func reviewed(r Request, has Means) ([]Place, error) {
+	at := r.Review
+	if !has.Mounts {
+		return nil, fmt.Errorf("%w: to work on a copy in place of %s, the program needs a file tree of its own: this machine lacks mount namespaces", ErrRefused, at.Target)
+	}
+	for _, path := range []string{at.Source, at.Target} {
+		if canonical(path) != path || !isDir(path) {
+			return nil, fmt.Errorf("%w: %s is no directory, or is reached through a symbolic link: it is not what the agent began to work on", ErrRefused, path)
+		}
+	}
+	writes := func(path string) bool { return within(path, at.Target) || within(at.Target, path) }
+	at.Write = writes(r.Dir) && !r.ReadOnly || slices.ContainsFunc(r.Write, writes)
+	return append(slices.Clip(r.Places), at), nil
+}
+
+// source returns what stands at a path of the machine: itself, or the same in the copy that is reviewed.
+func (t *tree) source(path string) string {
+	if rel, ok := relative(path, t.Review.Target); ok {
+		return join(t.Review.Source, rel)
+	}
+	return path
+}
+
+// target is the opposite of source.
+func (t *tree) target(path string) string {
+	if rel, ok := relative(path, t.Review.Source); ok {
+		return join(t.Review.Target, rel)
+	}
+	return path
+}
+
+// reviews reports whether a path is of what the program has a copy of.
+func (t *tree) reviews(path string) bool {
+	return within(path, t.Review.Target) || within(t.Review.Target, path)
 }
 
 // writes reports whether a path is in a place that the program may write.

@@ -5,6 +5,17 @@ import "golang.org/x/sys/unix"
 // WithHome is withHome.
 var WithHome = withHome
 
+// Sources returns what of the machine stands at the paths of the plan.
+func (p *Plan) Sources() map[string]string {
+	all := make(map[string]string)
+	for _, l := range p.layers {
+		if l.kind == bindMount {
+			all[l.path] = l.source
+		}
+	}
+	return all
+}
+
 // Ruleset is what Landlock is asked to control.
 func (p *Plan) Ruleset() unix.LandlockRulesetAttr { return p.ruleset() }
 

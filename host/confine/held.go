@@ -22,10 +22,13 @@ func (t *tree) findHeld() error {
 	if !t.ReadOnly {
 		dirs = append(dirs, t.Dir)
 	}
+	if t.Review.Source != "" { // its own may be others by now
+		dirs = append(dirs, t.Review.Source)
+	}
 	slices.Sort(dirs)
 	for _, dir := range slices.Compact(dirs) {
-		hides := slices.Contains(t.Hold, dir)
-		if !hides && (t.covered(dir, t.hidden) || !isDir(dir)) { // its home
+		hides := slices.Contains(t.Hold, dir) || dir == t.Review.Source && slices.ContainsFunc(t.Hold, t.reviews)
+		if !hides && dir != t.Review.Source && (t.covered(dir, t.hidden) || !isDir(dir)) { // its home
 			continue
 		}
 		found, err := held.Search(dir, slices.Concat(t.Homes.Own, t.Homes.Others))
@@ -36,11 +39,13 @@ func (t *tree) findHeld() error {
 			return err
 		}
 		for _, path := range found.Hidden {
+			path = t.target(path)
 			if hides && !slices.Contains(t.Read, path) && !slices.Contains(t.Write, path) && !t.covered(path, t.hidden) {
 				t.held = append(t.held, path)
 			}
 		}
 		for _, path := range found.Outside {
+			path = t.target(path)
 			if t.writes(path) && !slices.Contains(t.Write, path) && !t.covered(path, t.hidden) {
 				t.outside = append(t.outside, path)
 			}
@@ -49,6 +54,8 @@ func (t *tree) findHeld() error {
 	t.outside = slices.DeleteFunc(t.outside, func(path string) bool { return slices.Contains(t.held, path) })
 	slices.Sort(t.outside)
 	t.outside = slices.Compact(t.outside)
+	slices.Sort(t.held)
+	t.held = slices.Compact(t.held)
 	return nil
 }
 

@@ -50,7 +50,10 @@ type Request struct {
 	// Copies says by path what stands there inside, if the program may write there: a private copy of the file or directory; "": itself, which
 	// it may only read. None can be removed or replaced. A directory that is its own copy is writable. Without mount namespaces it is
 	// not used.
-	Copies    map[string]string
+	Copies map[string]string
+	// Review is a copy of a directory that the program has in its place, with all that it may read and write there; Target "": none. Without
+	// mount namespaces, the program is refused.
+	Review    Place
 	Share     Share
 	Sockets   string // the directory, as the program sees it, whose Unix sockets it may connect to
 	Program   string // the program's file; "": it is searched for inside
@@ -125,7 +128,7 @@ type Plan struct {
 }
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
-func New(r Request, has Means) (*Plan, error) {
+func New(r Request, has Means) (_ *Plan, err error) {
 	has.PIDs = has.PIDs && has.Mounts // without /proc of its own, a program would not find itself
 	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams, Sockets: r.Sockets}
 	p.Locals, p.Publishes = r.Locals, r.Publishes
@@ -154,6 +157,11 @@ func New(r Request, has Means) (*Plan, error) {
 			r.Places = append(slices.Clip(r.Places), Place{Target: r.Tmp, Write: true})
 		}
 	}
+	if r.Review.Target != "" {
+		if r.Places, err = reviewed(r, has); err != nil {
+			return nil, err
+		}
+	}
 	t := newTree(r, has)
 	if err := t.findHeld(); err != nil {
 		return nil, err
@@ -168,7 +176,6 @@ func New(r Request, has Means) (*Plan, error) {
 		p.Readable = append(p.Readable, sources(r.Places, false)...)
 		return p, nil
 	}
-	var err error
 	if p.layers, err = t.layers(p.Strict); err != nil {
 		return nil, err
 	}

@@ -125,3 +125,46 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// TestReview: a copy stands in place of the directory, with all that is requested there; it is hidden no less, and refused where it cannot be.
+func TestReview(t *testing.T) {
+	t.Parallel()
+	dir, copied := t.TempDir(), t.TempDir()
+	for _, at := range []string{dir, copied} {
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Join(at, "sub/write"), 0o755), os.Mkdir(filepath.Join(at, "read"), 0o755)))
+	}
+	r := confine.Request{
+		Level: confine.Default, Net: confine.NetNone, Dir: filepath.Join(dir, "sub"), Write: []string{filepath.Join(dir, "sub/write")},
+		Read: []string{filepath.Join(dir, "read")}, Review: confine.Place{Source: copied, Target: dir},
+	}
+	plan, err := confine.New(r, full())
+	testkit.Must(t, err)
+	for path, source := range plan.Sources() {
+		if strings.HasPrefix(path, dir) && !strings.HasPrefix(source, copied) {
+			t.Errorf("at %s stands %s", path, source)
+		}
+	}
+	if !slices.Contains(plan.Writable, dir) || slices.Contains(plan.Writable, filepath.Join(dir, "read")) {
+		t.Errorf("it may write %v", plan.Writable)
+	}
+	elsewhere := r
+	elsewhere.Dir, elsewhere.Write = t.TempDir(), nil
+	plan, err = confine.New(elsewhere, full())
+	testkit.Must(t, err)
+	if slices.Contains(plan.Writable, dir) {
+		t.Errorf("it works elsewhere, and may write %v", plan.Writable)
+	}
+	testkit.Must(t, os.Symlink(copied, filepath.Join(dir, "link")))
+	for what, wrong := range map[string]func(*confine.Request, *confine.Means){
+		"mount namespaces": func(_ *confine.Request, m *confine.Means) { m.Mounts = false },
+		"symbolic link":    func(r *confine.Request, _ *confine.Means) { r.Review.Source = filepath.Join(dir, "link") },
+		"no directory":     func(r *confine.Request, _ *confine.Means) { r.Review.Source = filepath.Join(copied, "gone") },
+		"hidden":           func(r *confine.Request, _ *confine.Means) { r.Hide = []string{dir} },
+	} {
+		with, has := r, full()
+		wrong(&with, &has)
+		if _, err := confine.New(with, has); !errors.Is(err, confine.ErrRefused) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

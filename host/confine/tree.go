@@ -163,7 +163,7 @@ func (t *tree) judge() error {
 				return fmt.Errorf("%w: %s %s goes through a symbolic link, which an agent may have created: name the target of the link", ErrRefused, asked.flag, path)
 			}
 			at := slices.IndexFunc(t.hidden, func(hidden string) bool { return within(path, hidden) })
-			if at < 0 || t.placed(path) {
+			if at < 0 || t.placed(path) && !within(path, t.Review.Target) {
 				continue
 			}
 			return fmt.Errorf("%w: %s %s is in %s, which is hidden from agents: name another, or run it with --sandbox off", ErrRefused, asked.flag, path, t.hidden[at])
@@ -241,15 +241,15 @@ func (t *tree) given() []layer {
 	if t.Share.Target != "" {
 		list = append(list, layer{kind: sized, path: t.Share.Target, size: t.Share.Bytes})
 	}
-	add(t.Dir, t.Dir, !t.ReadOnly)
+	add(t.source(t.Dir), t.Dir, !t.ReadOnly)
 	for _, path := range t.Write {
 		if deepest(list, path).write && !t.isDir(path) && !t.covered(path, t.Read) {
 			continue // as a mount it could not be replaced
 		}
-		add(path, path, true)
+		add(t.source(path), path, true)
 	}
 	for _, path := range t.Read {
-		add(path, path, false)
+		add(t.source(path), path, false)
 		if at := deepest(list, parent(path)); at.write && !within(at.path, path) {
 			list = t.pinned(list, at, path)
 		}

@@ -236,6 +236,7 @@ func TestProgramsRefused(t *testing.T) {
 		{"a relative directory that is held", "", `"command":["a"],"sandbox":{"hold":["a"]}`, fault.InvalidInput, "sandbox.hold"},
 		{"off, and held", "", `"command":["a"],"sandbox":{"level":"off","hold":["/a"]}`, fault.InvalidInput, "sandbox"},
 		{"copies", "", `"command":["a"],"sandbox":{"copies":{}}`, fault.Forbidden, "sandbox.copies"},
+		{"review", "", `"command":["a"],"sandbox":{"review":"a"}`, fault.Forbidden, "sandbox.review"},
 		{"a relative copy", "", `"command":["a"],"sandbox":{"copies":{"/a":"b"}}`, fault.InvalidInput, "sandbox.copies"},
 		{"gaps", "", `"command":["a"],"sandbox":{"allow_gaps":true}`, fault.Forbidden, "allow_gaps"},
 		{"a relative path", "", `"command":["a"],"sandbox":{"read":["a"]}`, fault.InvalidInput, "sandbox.read"},

@@ -32,6 +32,9 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 			}
 		}
 	}
+	if s.Named() == "off" && s.Review != nil {
+		return kernel.Invalid("sandbox", "of level off has no review: without a sandbox the directory itself can be written; leave out review, or name another level")
+	}
 	if s.Named() == "off" && s.Copies != nil {
 		return kernel.Invalid("sandbox", "of level off has no copies: leave them out, or name another level")
 	}
@@ -83,6 +86,9 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	if asked.Copies != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name sandbox.copies", pid).WithFix("only the operator may; leave them out, and it has those of its spawner")
 	}
+	if asked.Review != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name sandbox.review", pid).WithFix("only the operator may; leave it out, and it works on the copy of its spawner")
+	}
 	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid).WithFix(asTight)
 	}
@@ -121,16 +127,21 @@ func covered(p string, list []string) bool {
 	})
 }
 
-// copied returns a program with the copies of its spawner, so that it writes where the spawner does. What is only writable to the spawner
+// copied returns a program with the copies and the review of its spawner, so that it writes where the spawner does. What is only writable to the spawner
 // must be asked for.
 func (d *Domain) copied(spawner int64, p schema.Program) schema.Program {
 	own, ok := d.table.programs.Get(spawner)
-	if !ok || p.Command == nil || own.Spec.Sandbox == nil || own.Spec.Sandbox.Copies == nil || p.Sandbox.Named() == "off" {
+	if !ok || p.Command == nil || own.Spec.Sandbox == nil || own.Spec.Sandbox.Copies == nil && own.Spec.Sandbox.Review == nil || p.Sandbox.Named() == "off" {
 		return p
 	}
 	sandbox := schema.Sandbox{}
 	if p.Sandbox != nil {
 		sandbox = *p.Sandbox
+	}
+	sandbox.Review = own.Spec.Sandbox.Review
+	if own.Spec.Sandbox.Copies == nil {
+		p.Sandbox = &sandbox
+		return p
 	}
 	sandbox.Copies = map[string]string{}
 	for path, copied := range own.Spec.Sandbox.Copies {

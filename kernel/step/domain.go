@@ -6,6 +6,7 @@ package step
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,6 +54,8 @@ type Shell interface {
 	// Settle returns once the steps of all programs that have ended are recorded; with now, also what programs without hooks have done
 	// until now, although their period of activity may not be over.
 	Settle(ctx context.Context, now bool) error
+	// Reviews returns the copies of directories that wait to be applied or discarded, by the names of their agents.
+	Reviews() []schema.StepReview
 	// Trees returns the directories that are kept at the moment.
 	Trees() []schema.StepTree
 	// Whole adds to records of one step the items of their lists, as far as they are kept.
@@ -67,6 +70,7 @@ type Shell interface {
 
 // Diff is a question of Step.Diff.
 type Diff struct {
+	Review  string // name of an agent whose copy is asked for, in place of Records
 	Records []*Record
 	Path    string // "": all
 	Offset  int64
@@ -112,6 +116,10 @@ func New(processes kernel.Processes) *Domain {
 		kernel.Query(schema.StepDiff, d.diff),
 		kernel.Effect(schema.StepUndo, takeBack),
 		kernel.Step(schema.StepUndo.End, kernel.End, nil),
+		kernel.Effect(schema.ReviewApply, applied),
+		kernel.Step(schema.ReviewApply.End, kernel.End, nil),
+		kernel.Effect(schema.ReviewDiscard, discarded),
+		kernel.Step(schema.ReviewDiscard.End, kernel.End, nil),
 		kernel.Command(schema.StepSubscribe, d.subscribe, nil),
 		kernel.Question(schema.StepWatch, d.watch),
 	)
@@ -141,6 +149,25 @@ func takeBack(call *kernel.Call, in *schema.StepUndoInput) (*Undo, error) {
 		return nil, kernel.Invalid("tree", "must be an absolute path")
 	}
 	return &Undo{in, call.Time}, nil
+}
+
+// applied decides a Review.Apply.
+func applied(_ *kernel.Call, in *schema.ReviewApplyInput) (*schema.ReviewApplyInput, error) {
+	return in, absolute(in.Paths)
+}
+
+// discarded decides a Review.Discard.
+func discarded(_ *kernel.Call, in *schema.ReviewDiscardInput) (*schema.ReviewDiscardInput, error) {
+	return in, absolute(in.Paths)
+}
+
+func absolute(paths []string) error {
+	for _, p := range paths {
+		if !path.IsAbs(p) || path.Clean(p) != p {
+			return kernel.Invalid("paths", "must hold absolute paths without . and .. and trailing slashes")
+		}
+	}
+	return nil
 }
 
 func ended(*kernel.Call, *schema.StepState) (schema.SuccessOutput, error) {

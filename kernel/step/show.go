@@ -50,6 +50,16 @@ func (d *Domain) list(call *kernel.Call, in *schema.StepListInput) (out schema.S
 		}
 		size := room
 		if pid == kernel.Operator {
+			for _, review := range shell.Reviews() {
+				text, err := schema.Marshal(&review)
+				if err != nil {
+					return out, err
+				}
+				if size += len(text) + 1; size > kernel.MaxData/4 {
+					break
+				}
+				out.Reviews = append(out.Reviews, review)
+			}
 			for _, tree := range shell.Trees() {
 				text, err := schema.Marshal(&tree)
 				if err != nil {
@@ -196,13 +206,17 @@ func (d *Domain) diff(call *kernel.Call, in *schema.StepDiffInput) (out schema.S
 		if err != nil {
 			return out, err
 		}
-		list, err := d.of(pid, in.Agent)
-		if err != nil {
-			return out, err
-		}
-		ask := &Diff{Records: Chosen(list, in.From, in.To), Path: said(in.Path)}
-		if len(ask.Records) == 0 {
-			return out, none("%q has no such steps", in.Agent)
+		ask := &Diff{Path: said(in.Path)}
+		if in.From == nil && in.To == nil && pid == kernel.Operator && slices.ContainsFunc(shell.Reviews(), func(r schema.StepReview) bool { return r.Agent == in.Agent }) {
+			ask.Review = in.Agent
+		} else {
+			list, err := d.of(pid, in.Agent)
+			if err != nil {
+				return out, err
+			}
+			if ask.Records = Chosen(list, in.From, in.To); len(ask.Records) == 0 {
+				return out, none("%q has no such steps", in.Agent)
+			}
 		}
 		if in.Offset != nil {
 			ask.Offset = *in.Offset
