@@ -16,7 +16,11 @@ import (
 // spawn makes the kernel start the program, and returns the PID. It ignores the end of ctx: otherwise an agent with an
 // unknown PID could be left running.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
-	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cli.UsualTimeout, cli.ErrTimeout)
+	patience := cli.UsualTimeout
+	if j.profile.Review {
+		patience = copyTime
+	}
+	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), patience, cli.ErrTimeout)
 	defer cancel()
 	if err := ruled(patient, c, j.profile); err != nil {
 		return 0, err
@@ -48,6 +52,9 @@ func (j *job) named(name string) *schema.SpawnInput {
 	}
 	return &input
 }
+
+// copyTime bounds a start for which a copy of a directory is made.
+const copyTime = time.Hour
 
 // mostAlike bounds the number of living agents that are named after one program.
 const mostAlike = 1000

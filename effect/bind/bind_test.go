@@ -122,3 +122,18 @@ func TestToolSeesChanges(t *testing.T) {
 		seen[text] = change.what
 	}
 }
+
+// TestToolReview: of an agent that works on a copy, what is in the copy is bound, under the name that the agent has for it.
+func TestToolReview(t *testing.T) {
+	t.Parallel()
+	dir, copied := testkit.Dir(t), testkit.Dir(t)
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "d.sh"), []byte("of its user"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(copied, "d.sh"), []byte("of the agent, longer"), 0o600))
+	for _, root := range []string{dir, filepath.Dir(dir)} {
+		at := bind.Place{Dir: dir, Roots: []string{root}, Review: bind.Review{Of: dir, Copy: copied}}
+		got := bind.Tool(at, use("sh d.sh"))
+		if len(got.Files) != 1 || got.Files[0].Path != filepath.Join(dir, "d.sh") || got.Files[0].Size != 20 {
+			t.Errorf("of %s it binds %+v", root, got)
+		}
+	}
+}

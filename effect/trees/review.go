@@ -2,6 +2,7 @@ package trees
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -242,7 +243,19 @@ func (t *Trees) remove(r *review, copied *tree) error {
 	delete(t.trees, copied.root)
 	t.mu.Unlock()
 	copied.shut()
-	return t.clear(r)
+	if err := os.Remove(filepath.Join(r.dir, aboutName)); err != nil {
+		return err
+	}
+	gone := r.dir + "-" + rand.Text() // the agent may begin another one at once
+	if err := os.Rename(r.dir, gone); err != nil {
+		return err
+	}
+	t.alive.Go(func() { // which may take long; the next kernel does what is left
+		if err := rmtree.Dir(gone); err != nil {
+			t.log.Warn("a copy of a directory is not removed", "copy", gone, "error", err)
+		}
+	})
+	return rmtree.Dir(t.storeOf(r.copy()))
 }
 
 // origin is the store that a copy has contents from, in steps.Options; nil for a tree that is no copy.

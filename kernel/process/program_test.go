@@ -280,6 +280,29 @@ func TestHeldFromChildren(t *testing.T) {
 	}
 }
 
+// TestReviewOfChildren: what an agent that works on a copy spawns works on the same copy, also after a replay.
+func TestReviewOfChildren(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{`,"cwd":"/project","sandbox":{"review":"a"}`: "a", `,"cwd":"/project","sandbox":{"review":"a","copies":{"/b":"/c"}}`: "a", `,"cwd":"/project"`: ""} {
+		s := newShell(t)
+		child := s.host(s.host(kernel.Operator, own), "")
+		grandchild := s.host(child, `,"sandbox":{"net":"none"}`)
+		s.check()
+		for _, hosted := range s.domain.Hosted() {
+			got := ""
+			if in := hosted.Spec.Sandbox; in != nil && in.Review != nil {
+				got = *in.Review
+			}
+			if (hosted.PID == child || hosted.PID == grandchild) && got != want {
+				t.Errorf("spawner %s: its child works on the copy of %q, want %q", own, got, want)
+			}
+		}
+	}
+	if _, err := newShell(t).run(0, "Syscall.Spawn", `{"child_agent_id":"b","command":["a"],"sandbox":{"level":"off","review":"a"}}`); err == nil || !strings.Contains(err.Text(), "has no review") {
+		t.Errorf("without a sandbox: %v", err)
+	}
+}
+
 // TestUserOfPrograms: the program of an agent's child runs as the agent's, and an agent names no other user.
 func TestUserOfPrograms(t *testing.T) {
 	t.Parallel()

@@ -82,3 +82,59 @@ func TestUndoAsks(t *testing.T) {
 	s.Enter("\x03")
 	s.Status()
 }
+
+// TestReviewAsks: at a terminal, a run says that it works on a copy, or goes on with one, and what can be done with it; apply and discard
+// show what they would do, and do it only if they are told to.
+func TestReviewAsks(t *testing.T) {
+	t.Parallel()
+	if !confines() {
+		t.Skip("agents are confined and recognised only on Linux")
+	}
+	p := settle(t)
+	t.Cleanup(func() { testkit.Must(t, p.kill()) })
+	shop := filepath.Join(p.Path("home"), "shop")
+	testkit.Must(t, os.MkdirAll(shop, 0o755))
+	made := filepath.Join(shop, "made")
+	exists := func(want bool) {
+		t.Helper()
+		if _, err := os.Lstat(made); (err == nil) != want {
+			t.Fatalf("%s: %v, want it to exist: %t", made, err, want)
+		}
+	}
+	const next = `pwos diff fix, pwos apply fix, pwos discard fix\r\n`
+	s := sitDown(t, p, "run", "--review", "--dir", shop, "--name", "fix", "--", "sh", "-c", "echo new >made")
+	s.Expect(`pwos: fix works on a copy of its directory, which is made first\r\n`)
+	s.Expect(`pwos: fix changed files in its copy \(\+1\): ` + next)
+	s.Status()
+	s = sitDown(t, p, "run", "--review", "--dir", shop, "--name", "fix", "--", "cat", "made")
+	s.Expect(`pwos: fix goes on with its copy of .*/home/shop, of [-0-9:. ]+: pwos diff fix shows what it has changed, pwos discard fix begins again\r\n`)
+	s.Expect("new")
+	s.Status()
+	for verb, question := range map[string]string{"apply": "take over", "discard": "drop"} {
+		for _, refusal := range []string{"\r", "no\r", "\x03"} {
+			s = sitDown(t, p, verb, "fix")
+			s.Expect(`pwos: ` + question + ` 1 change\? \[y/N\] `)
+			s.Enter(refusal)
+			if s.Status() == 0 {
+				t.Errorf("%s: %q is exit status 0", verb, refusal)
+			}
+		}
+	}
+	exists(false)
+	s = sitDown(t, p, "apply", "fix")
+	s.Expect(`  makes     made\r\npwos: take over 1 change\? \[y/N\] `)
+	s.Enter("y\r")
+	s.Expect(`applied fix to .*/home/shop \(\+1\); the copy is removed; to revert it: "pwos undo fix:[0-9]+"`)
+	if got := s.Status(); got != 0 {
+		t.Errorf("exit status %d", got)
+	}
+	exists(true)
+	s = sitDown(t, p, "run", "--review", "--dir", shop, "--name", "fix", "--", "rm", "made")
+	s.Status()
+	s = sitDown(t, p, "discard", "fix")
+	s.Expect(`pwos: drop 1 change\? \[y/N\] `)
+	s.Enter("y\r")
+	s.Expect(`discarded the copy of .*/home/shop that fix worked on`)
+	s.Status()
+	exists(true)
+}
