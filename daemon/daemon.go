@@ -89,7 +89,8 @@ type Daemon struct {
 	promptware *promptware
 	policies   *policy.Loader
 	prompts    *prompts.Keeper
-	trees      *trees.Trees // nil: this daemon runs no programs
+	trees      *trees.Trees   // nil: this daemon runs no programs
+	putting    sync.WaitGroup // of putBack
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
 	redactor   atomic.Pointer[state.Redactor]
@@ -243,7 +244,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.policies.Begin(d.kernel.Note)
 	d.notifier = notify.New(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
 	s.Approvals.Serve(approval.Shell{
-		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.Raised, Wait: time.Duration(d.config.Approval.Wait),
+		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.answered, Raised: d.notifier.Raised, Wait: time.Duration(d.config.Approval.Wait),
 	})
 	s.Seal.Wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state rebuilt from the journal", "entries", entries, "replayed", s.Replayed)
@@ -263,6 +264,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.kernel.Rehost(left)
 	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), OpenVariables: d.variables.OpenAll, Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
+	d.resumeHeld()
 	return nil
 }
 
@@ -331,6 +333,7 @@ func (d *Daemon) end() error {
 	if err := d.kernel.Close(); err != nil {
 		return err
 	}
+	d.putting.Wait()
 	if err := d.kernel.SaveSnapshots(); err != nil {
 		d.log.Warn("the next start replays more of the journal", "error", err)
 	}

@@ -43,7 +43,7 @@ func (d *Daemon) keepSteps() (err error) {
 			MaxFiles: at.MaxFiles, MaxBytes: at.MaxBytes, MaxFile: at.FileBytes,
 		},
 		Dir: filepath.Join(real(d.config.StateDir), "steps"), Copies: filepath.Join(real(d.config.StateDir), "reviews"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
-		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Log: d.log.With("component", "steps"),
+		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Ask: d.askHeld, Log: d.log.With("component", "steps"),
 		Prompts: d.prompts,
 	})
 	if err == nil {
@@ -152,7 +152,11 @@ func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 			copies = append(copies, path)
 		}
 	}
-	entered := trees.Newcomer{PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: homeOf(c)}
+	entered := trees.Newcomer{
+		PID: c.PID, Agent: c.AgentID, Dirs: dirs, Copies: copies, Home: homeOf(c),
+		Holds: c.Sandbox != host.SandboxOff, Masked: d.programs.Means.Mounts, Writes: c.Write,
+	}
+	c.Away = func(name string) { d.trees.Away(c.PID, name) }
 	for _, why := range d.trees.Enter(entered) {
 		d.log.Info("steps are not kept", "pid", c.PID, "directory", why)
 	}

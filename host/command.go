@@ -139,6 +139,9 @@ type Command struct {
 	// what it hides. Hide takes precedence. Hold are directories whose projects have files that are shown without their content, such as
 	// .env, except for those that Read and Write name.
 	Read, Write, Hide, Hold []string
+	// Away is called when another program has taken away something that is hidden, or that the program may only read, with the name that
+	// it had; "": it may have been any. What is there next is covered again, but it may be the program's own. It may be nil.
+	Away func(name string)
 	// Private are the kernel's own files and directories, which are also hidden. Places are the exceptions that the program
 	// gets.
 	Private []string

@@ -104,7 +104,7 @@ func (c *covers) watch(dir string) (int, error) {
 	}
 	watch := 0
 	if controlErr := raw.Control(func(fd uintptr) {
-		watch, err = unix.InotifyAddWatch(int(fd), dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
+		watch, err = unix.InotifyAddWatch(int(fd), dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
 	}); controlErr != nil {
 		return 0, controlErr
 	}
@@ -163,7 +163,11 @@ func (h *Host) keepCovered(file *os.File) {
 			if err != nil {
 				return // it is closed
 			}
-			h.coverAgain(h.covers.affected(buffer[:n]))
+			again, away := h.covers.affected(buffer[:n])
+			for _, a := range away {
+				a.program.command.Away(a.name)
+			}
+			h.coverAgain(again)
 		}
 	}()
 	<-h.closing
@@ -171,11 +175,23 @@ func (h *Host) keepCovered(file *os.File) {
 	<-read
 }
 
-// affected returns the programs that events concern. If the system has dropped some, these are all.
-func (c *covers) affected(events []byte) map[*Process]bool {
+// away is a name of interest to a program that was taken away; "": it may have been any.
+type away struct {
+	program *Process
+	name    string
+}
+
+// affected returns the programs whose files events have replaced, and what they have taken away. If the system has dropped some, these are
+// all.
+func (c *covers) affected(events []byte) (found map[*Process]bool, gone []away) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := map[*Process]bool{}
+	found = map[*Process]bool{}
+	tell := func(p *Process, name string) {
+		if p.command.Away != nil {
+			gone = append(gone, away{p, name})
+		}
+	}
 	for len(events) >= unix.SizeofInotifyEvent {
 		event := (*unix.InotifyEvent)(unsafe.Pointer(&events[0]))
 		end := unix.SizeofInotifyEvent + int(event.Len)
@@ -186,19 +202,24 @@ func (c *covers) affected(events []byte) map[*Process]bool {
 			for _, programs := range c.names {
 				for p := range programs {
 					found[p] = true
+					tell(p, "")
 				}
 			}
 		case event.Mask&unix.IN_IGNORED != 0:
 			delete(c.names, int(event.Wd))
 		default:
 			for p, names := range c.names[int(event.Wd)] {
-				if sameName(names, name) {
+				switch {
+				case !sameName(names, name):
+				case event.Mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
+					tell(p, name)
+				default:
 					found[p] = true
 				}
 			}
 		}
 	}
-	return found
+	return found, gone
 }
 
 // sameName reports whether a name is one of those, in a file system that may not tell cases apart.

@@ -88,6 +88,9 @@ const (
 	StepOfApply    = "apply"
 )
 
+// StepHeld is the tool of a step of the kind undo that has set aside what programs outside run.
+const StepHeld = "held"
+
 // MaxStepItems bounds each list of a recorded step.
 const MaxStepItems = 100
 

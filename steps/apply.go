@@ -78,7 +78,7 @@ func (s *Store) Apply(ctx context.Context, from *Store, paths []string, options 
 	left := make(map[string]bool)
 	for _, c := range changes {
 		if at, ok := gitSetting(c); ok {
-			if now := s.state(c.Path); now != c.After && !c.After.isDir() && !(now.isDir() && !c.After.Exists()) && !left[at] {
+			if now := s.state(c.Path); now != c.After && !c.After.IsDir() && !(now.IsDir() && !c.After.Exists()) && !left[at] {
 				left[at] = true
 				u.conflicts = append(u.conflicts, Conflict{Path: at, Why: "what git runs or is set to is not taken over", Aside: true})
 			}

@@ -104,7 +104,7 @@ func (c *copier) dir(path string, to *os.File) error {
 
 // item copies an entry. It returns false if its content is neither in the store nor to be read.
 func (c *copier) item(path string, it item, to *os.File) (made bool, err error) {
-	if it.state.isDir() {
+	if it.state.IsDir() {
 		if err := errors.Join(unix.Mkdirat(int(to.Fd()), it.name, 0o700), own(to, it.name)); err != nil {
 			return false, err
 		}

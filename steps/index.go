@@ -144,11 +144,11 @@ func (s *Store) replay(c Change) {
 		items = slices.Delete(items, i, i+1)
 	}
 	s.dirs[dir] = items
-	if c.After.isDir() {
+	if c.After.IsDir() {
 		if s.dirs[c.Path] == nil {
 			s.dirs[c.Path] = []item{}
 		}
-	} else if c.Before.isDir() {
+	} else if c.Before.IsDir() {
 		delete(s.dirs, c.Path)
 	}
 }

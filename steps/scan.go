@@ -187,11 +187,11 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 			items = append(items, now)
 		}
 		// Another one took the place of the one that is known: it may have the same inode, but has no watch.
-		other := now.state.isDir() && was.state.isDir() && (was.stamp.ino != now.stamp.ino || !c.watch.has(join(path, name)))
+		other := now.state.IsDir() && was.state.IsDir() && (was.stamp.ino != now.stamp.ino || !c.watch.has(join(path, name)))
 		if other {
 			c.watch.remove(join(path, name))
 		}
-		if now.state.isDir() && (c.whole || other || !was.state.isDir() || c.dirs[join(path, name)] == nil) {
+		if now.state.IsDir() && (c.whole || other || !was.state.IsDir() || c.dirs[join(path, name)] == nil) {
 			below = append(below, name)
 		}
 	}
@@ -225,7 +225,7 @@ func (c *scan) changed(path string, was, now item) {
 		}
 		c.pending[at] = before
 	}
-	if was.state.isDir() && !now.state.isDir() {
+	if was.state.IsDir() && !now.state.IsDir() {
 		c.goneBelow(at)
 	}
 }
@@ -257,7 +257,7 @@ func (c *scan) item(dir *os.File, path, name string, was item) (item, error) {
 	now := item{name: name, stamp: stampOf(&st)}
 	now.state.Mode = now.stamp.mode
 	switch {
-	case now.state.isDir():
+	case now.state.IsDir():
 		if device(&st) != c.dev {
 			c.gap(join(path, name), errors.New("another file system is mounted there"))
 			return item{}, nil

@@ -26,8 +26,10 @@ type State struct {
 // Exists reports whether there is something.
 func (s State) Exists() bool { return s.Mode != 0 }
 
+// IsDir reports whether it is a directory.
+func (s State) IsDir() bool { return s.kind() == unix.S_IFDIR }
+
 func (s State) kind() uint32  { return s.Mode & unix.S_IFMT }
-func (s State) isDir() bool   { return s.kind() == unix.S_IFDIR }
 func (s State) isFile() bool  { return s.kind() == unix.S_IFREG }
 func (s State) isLink() bool  { return s.kind() == unix.S_IFLNK }
 func (s State) perm() uint32  { return s.Mode & 0o7777 }

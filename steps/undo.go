@@ -15,6 +15,9 @@ type UndoOptions struct {
 	Before  Label // of the step with what changed just before it
 	Partial bool  // undo what can be undone, and leave what cannot
 	DryRun  bool  // change nothing
+	// Only limits it to changes for which it is true; nil: it does not. What one of them was is then removed if its content is not in the
+	// store, since it must not stay as it is.
+	Only func(*Change) bool
 }
 
 // Conflict is a path that is not undone, and why.
@@ -50,7 +53,7 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 	if _, err := s.next(ctx, options.Before); err != nil {
 		return nil, err
 	}
-	u := &plan{Store: s, want: make(map[string]wanted)}
+	u := &plan{Store: s, want: make(map[string]wanted), removes: options.Only != nil}
 	seqs = slices.Clone(seqs)
 	slices.SortFunc(seqs, func(a, b uint64) int { return int(int64(b) - int64(a)) })
 	for _, seq := range slices.Compact(seqs) {
@@ -59,6 +62,9 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 			return nil, err
 		}
 		for _, c := range step.Changes {
+			if options.Only != nil && !options.Only(&c) {
+				continue
+			}
 			if err := u.back(c); err != nil {
 				return nil, err
 			}
@@ -90,6 +96,7 @@ type plan struct {
 	copied    *pack // of a copy that is applied; nil: steps are undone
 	want      map[string]wanted
 	conflicts []Conflict
+	removes   bool // what cannot be restored
 }
 
 // holder returns where a content is, if it is anywhere.
@@ -122,9 +129,12 @@ func (u *plan) missing(path string) {
 func (u *plan) back(c Change) error {
 	now, part := u.now(c.Path), gitPartOf(c.Path)
 	switch {
-	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.isDir():
+	case part == gitLock, part == gitNote && now.Exists(), part == gitObject && now.Exists() && !now.IsDir():
 	case u.leftBy(c, now):
-		if c.Before.content() && !u.holder(c.Before).covers(c.Before) {
+		switch lost := c.Before.content() && !u.holder(c.Before).covers(c.Before); {
+		case lost && u.removes:
+			c.Before = State{}
+		case lost:
 			u.missing(c.Path)
 			return nil
 		}
@@ -135,7 +145,7 @@ func (u *plan) back(c Change) error {
 	case !c.After.Exists():
 		u.conflict(c.Path, "it was made since")
 	case !c.Before.Exists():
-		if c.After.isDir() && now.isDir() { // with another mode
+		if c.After.IsDir() && now.IsDir() { // with another mode
 			u.want[c.Path] = wanted{State: c.Before}
 			return nil
 		}
@@ -246,7 +256,7 @@ func (u *plan) settle() {
 	}
 	for _, path := range slices.Backward(paths) { // those below come first
 		w := u.want[path]
-		if u.state(path).isDir() && !w.isDir() && (made[path] || u.keeps(path)) {
+		if u.state(path).IsDir() && !w.IsDir() && (made[path] || u.keeps(path)) {
 			if w.Exists() {
 				u.conflict(path, "there are other files in it now")
 			}
@@ -260,7 +270,7 @@ func (u *plan) settle() {
 		}
 		for dir, _ := split(path); dir != ""; dir, _ = split(dir) {
 			above := u.now(dir)
-			if above.isDir() {
+			if above.IsDir() {
 				continue
 			}
 			if above.Exists() {

@@ -104,7 +104,7 @@ func (w *writer) remove(dir *os.File, path, name string) error {
 		return err
 	}
 	flags := 0
-	if w.state(path).isDir() {
+	if w.state(path).IsDir() {
 		flags = unix.AT_REMOVEDIR
 	}
 	return w.writable(dir, path, func() error { return unix.Unlinkat(int(dir.Fd()), name, flags) })
@@ -113,9 +113,9 @@ func (w *writer) remove(dir *os.File, path, name string) error {
 // make makes a directory, or writes a content under another name.
 func (w *writer) make(dir *os.File, path, name string) error {
 	now, to := w.state(path), w.want[path]
-	if to.isDir() {
+	if to.IsDir() {
 		w.modes[path] = to.perm()
-		if now.isDir() {
+		if now.IsDir() {
 			return nil
 		}
 		err := w.writable(dir, path, func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) })

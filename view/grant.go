@@ -113,7 +113,25 @@ func ApprovalCells(s *schema.ApprovalState, now time.Time) []string {
 
 // ApprovalAgent returns the name and PID of the agent that made the call.
 func ApprovalAgent(s *schema.ApprovalState) string {
+	if s.PID == 0 { // the kernel itself asks
+		return Escaped(s.Agent)
+	}
 	return Escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
+}
+
+// putsBack describes the call of a question about files that were set aside.
+func putsBack(s *schema.ApprovalState) string {
+	members, _ := Members(s.Data)
+	paths, _ := As[[]string](members["paths"])
+	count, _ := As[int64](members["count"])
+	step, _ := As[int64](members["step"])
+	tree, _ := Text(members["tree"])
+	const most = 3
+	text := "put back " + strings.Join(paths[:min(len(paths), most)], ", ")
+	if more := count - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s in %s, set aside by %s", text, tree, StepName(s.Agent, step))
 }
 
 // leftOf returns the time left to answer a question, or to use an approval.
@@ -131,6 +149,9 @@ func leftOf(s *schema.ApprovalState, now time.Time) string {
 // ApprovalCall describes the call of an approval.
 func ApprovalCall(s *schema.ApprovalState) string {
 	text := s.Type + " " + string(s.Data)
+	if s.PID == 0 && s.Type == schema.StepUndo.Row().Type {
+		text = putsBack(s)
+	}
 	if s.Exhausted != "" {
 		text += " (more " + s.Exhausted + " than its budget has left)"
 	}

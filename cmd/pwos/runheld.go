@@ -109,14 +109,16 @@ func covered(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") })
 }
 
+// mostNamed is how many files named names.
+const mostNamed = 3
+
 // named names files in a sentence.
 func named(files []string) string {
-	const most = 3
-	list := make([]string, 0, most)
-	for _, file := range files[:min(len(files), most)] {
+	list := make([]string, 0, mostNamed)
+	for _, file := range files[:min(len(files), mostNamed)] {
 		list = append(list, view.Escaped(file))
 	}
-	if more := len(files) - most; more > 0 {
+	if more := len(files) - mostNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list, ", "), more)
 	}
 	return strings.Join(list, ", ")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
@@ -25,16 +26,18 @@ func (a *app) tellUncovered(ctx context.Context, c *client.Client, j *job) error
 	return nil
 }
 
-// tellSteps says at a terminal how to see and undo what an agent has changed since it began, if it has.
+// tellSteps says at a terminal how to see and undo what an agent has changed since it began, if it has, and anywhere what of it was set
+// aside. When it returns, that is done.
 func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor, began int64) error {
-	if !a.StderrTerminal() {
-		return nil
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	out, err := allSteps(ctx, c, schema.StepListInput{Agent: &d.AgentID, Since: &began, Limit: new(int64(cli.ListPage))})
 	if err = unlessUnkept(err); err != nil {
 		return err
+	}
+	a.tellAside(d, out.Steps)
+	if !a.StderrTerminal() {
+		return nil
 	}
 	var files schema.StepFiles
 	numbers, tree := make(map[int64]bool), ""
@@ -60,6 +63,35 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 	a.Say("%s changed files in %s (%s): %s, %s", view.Escaped(d.AgentID), cli.Counted(int64(len(numbers)), "step"), view.FilesText(&files),
 		quote.Line("pwos", "diff", d.AgentID), quote.Line(undo...))
 	return nil
+}
+
+// tellAside says what an agent has made of files that programs outside run, and how to answer for them.
+func (a *app) tellAside(d *schema.Descriptor, steps []schema.StepState) {
+	var first *schema.StepState
+	var files []string
+	count := 0
+	for i := range steps {
+		s := &steps[i]
+		if s.PID != d.PID || s.Tool != schema.StepHeld {
+			continue
+		}
+		if first == nil {
+			first = s
+		}
+		count += int(s.Files.Count())
+		for _, file := range s.Files.Items {
+			files = append(files, file.Path)
+		}
+	}
+	if first == nil {
+		return
+	}
+	what := named(files[:min(len(files), mostNamed)])
+	if more := count - min(len(files), mostNamed); more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	a.Say("set aside, since programs of yours run it as soon as they see it: %s; %s lists the questions, %s shows it",
+		what, quote.Command("pwos", "approvals"), quote.Command("pwos", "diff", view.StepName(d.AgentID, first.Step)))
 }
 
 // unlessUnkept returns err, and nil if it is that a kernel keeps no steps, or tells this caller none.

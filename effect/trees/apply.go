@@ -77,11 +77,13 @@ func (t *Trees) waiting(ctx context.Context, agent string, write bool) (w waitin
 	return w, nil
 }
 
-// freeze stops the programs that may work in trees, until the function that it returns is called. It is in the order of their numbers,
-// since calls about other trees stop them too.
+// freeze stops the programs that may work in trees, until the function that it returns is called, if they are not stopped for these already.
+// It is in the order of their numbers, since calls about other trees stop them too. The trees' turns are held.
 func (t *Trees) freeze(in ...*tree) (thaw func()) {
+	in = slices.DeleteFunc(slices.Clone(in), func(one *tree) bool { return one.frozen })
 	pids := make(map[int64]*program)
 	for _, one := range in {
+		one.frozen = true
 		maps.Copy(pids, t.affected(one))
 	}
 	var all []func()
@@ -91,6 +93,9 @@ func (t *Trees) freeze(in ...*tree) (thaw func()) {
 	return func() {
 		for _, one := range slices.Backward(all) {
 			one()
+		}
+		for _, one := range in {
+			one.frozen = false
 		}
 	}
 }

@@ -193,15 +193,25 @@ func (one *tree) cut(now time.Time, leaving *program) {
 		maps.Copy(active, one.active)
 	}
 	one.active = active
+	cuts := []*steps.Step{made}
 	if made != nil {
 		one.passOn(authors)
+		if len(authors) > 0 && one.holds(made) {
+			defer one.freeze(one)()
+			label.Always = false
+			if more, err := one.store.Cut(context.Background(), label); err != nil { // what changed until they were stopped is theirs too
+				one.log.Warn("what changed is recorded with the next step", "tree", one.root, "error", err)
+			} else if more != nil {
+				cuts = append(cuts, more)
+			}
+		}
 	}
 	for i := range authors {
 		a := &authors[i]
 		switch {
 		case a.call != nil && made != nil:
 			a.call.mu.Lock()
-			a.call.cuts[one] = append(a.call.cuts[one], made)
+			a.call.cuts[one] = append(a.call.cuts[one], cuts...)
 			a.call.mu.Unlock()
 			for _, other := range a.about.With {
 				a.call.shares(other)
@@ -212,8 +222,11 @@ func (one *tree) cut(now time.Time, leaving *program) {
 			one.back(a.about)
 		default:
 			a.about.Ended = now.UnixMilli()
-			one.finished(a.about, []*steps.Step{made})
+			one.finished(a.about, cuts)
 		}
+	}
+	if made != nil && len(authors) > 0 {
+		one.setAside(&authors[0], cuts, now)
 	}
 }
 

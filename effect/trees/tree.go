@@ -45,6 +45,8 @@ type tree struct {
 	left    time.Time // when the last program left
 	trouble error     // why the last cut failed; nil: it did not
 	closed  bool
+	frozen  bool          // its programs are stopped
+	held    []*steps.Step // cuts with files that could not be set aside yet
 
 	original *tree // of a copy: what it is a copy of, while both are in use together
 

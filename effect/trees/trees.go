@@ -21,7 +21,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Kernel records steps.
@@ -68,6 +67,7 @@ type Trees struct {
 	agents    Agents
 	processes kernel.Processes
 	view      func() *step.View
+	ask       func(context.Context, *Question) error
 	log       *slog.Logger
 	key       []byte
 	keyless   error // why there is no key; nil: there is
@@ -81,6 +81,7 @@ type Trees struct {
 	programs   map[int64]*program
 	numbers    map[string]int64 // of the last step that began, by name
 	unrecorded []schema.StepState
+	unasked    []Question
 	recording  sync.Mutex // keeps the order of what is recorded
 	diffs      diffs
 	prompts    Prompts
@@ -97,6 +98,7 @@ type Config struct {
 	Agents    Agents
 	Processes kernel.Processes
 	View      func() *step.View
+	Ask       func(context.Context, *Question) error
 	Log       *slog.Logger
 	Prompts   Prompts
 }
@@ -104,7 +106,7 @@ type Config struct {
 // New returns trees, none of which is open. Close must follow.
 func New(c Config) (*Trees, error) {
 	t := &Trees{
-		Settings: c.Settings, dir: c.Dir, copies: c.Copies, kernel: c.Kernel, agents: c.Agents, processes: c.Processes, view: c.View, log: c.Log, prompts: c.Prompts,
+		Settings: c.Settings, dir: c.Dir, copies: c.Copies, kernel: c.Kernel, agents: c.Agents, processes: c.Processes, view: c.View, ask: c.Ask, log: c.Log, prompts: c.Prompts,
 		trees: make(map[string]*tree), programs: make(map[int64]*program), numbers: make(map[string]int64),
 		reviews: make(map[string]*review),
 	}
@@ -161,6 +163,7 @@ type program struct {
 	refused map[string]string         // directories that are not kept, and why
 	gone    atomic.Bool               // it has ended; set while mu is locked
 	late    atomic.Bool               // it began before its trees were read
+	holding atomic.Pointer[holding]   // what it may do to files that programs outside run
 	started schema.StepItems          // what it has started since a step had that
 	hosts   schema.StepItems          // where it connected to since a step had that
 }
@@ -175,6 +178,10 @@ type Newcomer struct {
 	Dirs   []string // that it may write
 	Copies []string // paths at which it sees private copies, which the kernel's client makes and removes
 	Home   string   // of its user; "": none
+
+	Holds  bool     // what it makes of files that programs outside run is set aside, except for those of Writes
+	Writes []string // files, and directories, that it may write by name
+	Masked bool     // such files that are there at its start it may only read
 }
 
 // Enter begins to keep the directories that a program may write, before it starts. It returns which are not kept, and why.
@@ -183,6 +190,8 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 		return nil
 	}
 	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[string]*call), refused: make(map[string]string)}
+	h := newHolding(&about)
+	p.holding.Store(h)
 	var roots []string
 	for _, dir := range about.Dirs {
 		root, why := chosen(dir, about.Home)
@@ -200,6 +209,7 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 	t.mu.Lock()
 	if again := t.programs[p.pid]; again != nil && !again.gone.Load() { // it is started again
 		p = again
+		p.holding.Store(h)
 	} else {
 		for _, root := range roots {
 			p.trees = append(p.trees, t.open(root))
@@ -380,50 +390,6 @@ func (t *Trees) known(agent string, number int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.numbers[agent] = max(t.numbers[agent], number)
-}
-
-// recordTime bounds the recording of a step. What could not be recorded is tried again with the next one.
-const recordTime = 10 * time.Second
-
-// later notes a step to be journaled by record.
-func (t *Trees) later(s *schema.StepState) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unrecorded = append(t.unrecorded, *s)
-}
-
-// record journals the steps that are not journaled yet, in their order.
-func (t *Trees) record() error {
-	t.recording.Lock()
-	defer t.recording.Unlock()
-	for {
-		t.mu.Lock()
-		if len(t.unrecorded) == 0 {
-			t.mu.Unlock()
-			return nil
-		}
-		s := t.unrecorded[0]
-		t.mu.Unlock()
-		err := t.journal(&s)
-		if err != nil && fault.Of(err).Kind == fault.InvalidInput { // a bug: it would never be taken, and hold up all others
-			t.log.Error("a step is not recorded", "agent", s.Agent, "step", s.Step, "error", err)
-			err = nil
-		}
-		if err != nil {
-			t.log.Warn("a step is not journaled yet", "agent", s.Agent, "step", s.Step, "error", err)
-			return fmt.Errorf("record step %s:%d: %w", s.Agent, s.Step, err)
-		}
-		t.mu.Lock()
-		t.unrecorded = t.unrecorded[1:]
-		t.mu.Unlock()
-	}
-}
-
-func (t *Trees) journal(s *schema.StepState) error {
-	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
-	defer cancel()
-	_, err := t.kernel.Do(ctx, kernel.Own{Caller: kernel.Caller{Kernel: true}, Request: schema.StepEnded.With(s)})
-	return err
 }
 
 // How often the trees are looked at, how long nothing may happen in one until a period of activity is over, and how long a period lasts

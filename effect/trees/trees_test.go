@@ -40,6 +40,7 @@ type world struct {
 	frozen  atomic.Int64
 
 	started schema.StepItems
+	asked   []trees.Question
 }
 
 func newWorld(t *testing.T) *world {
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.Helper()
 	w.Trees = testkit.Value(trees.New(trees.Config{
-		Settings: w.settings, Dir: filepath.Join(w.state, "steps"), Copies: filepath.Join(w.state, "copies"), Kernel: w, Agents: w, Processes: w, View: w.steps.View,
+		Settings: w.settings, Dir: filepath.Join(w.state, "steps"), Copies: filepath.Join(w.state, "copies"), Kernel: w, Agents: w, Processes: w, View: w.steps.View, Ask: w.ask,
 		Log: slog.New(slog.DiscardHandler), Prompts: noPrompts{},
 	}))(w.T)
 }

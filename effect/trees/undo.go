@@ -42,7 +42,7 @@ func (t *Trees) Undo(ctx context.Context, job *kernel.Job, do *step.Undo) (out s
 	if err != nil {
 		return out, err
 	}
-	defer t.freeze(one)()
+	defer t.freeze(append(near, one)...)()
 	now := time.Now()
 	one.cut(now, nil) // what changed until now is not the undo's
 	for _, other := range near {

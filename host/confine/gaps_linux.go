@@ -41,6 +41,7 @@ func (m Means) Gaps() []string {
 		{m.ABI < abiScopes, "agents can signal processes of their user, the daemon included (needs Linux 6.12)"},
 		{m.ABI < abiScopes, "agents with --net open can connect to abstract Unix sockets (needs Linux 6.12)"},
 		{m.Mounts, "agents can read a hidden file in a directory that they may write, or a file of the project such as .env, for the moment in which another program replaces it, and one that is made later: hide a directory instead"},
+		{true, "what an agent makes of files that programs outside run, such as .envrc, is there until the end of its step, and where no steps are kept after it"},
 		{m.Mounts, "agents can change a file that programs outside run, such as .vscode/tasks.json, for the moment in which another program replaces it"},
 		{m.Mounts && !m.mediates(), "agents can connect to a Unix socket that another program makes, while they run, in a directory that they may write, or in one that they can read outside /run, /tmp and the home directory where none was when they started (needs Linux 5.19 with seccomp and unix_diag)"},
 		{m.Mounts && !m.mediates(), "agents can connect to a Unix socket in a directory that they may write if it was bound under a relative name, or in another network namespace"},

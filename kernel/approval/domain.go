@@ -286,6 +286,9 @@ func clock(at int64) string { return time.UnixMilli(at).UTC().Format("15:04:05 U
 // confined reports whether a process cannot act as its own operator: the kernel confines its
 // program, or that of the ancestor for which it was spawned, and recognises it at every door.
 func (d *Domain) confined(pid int64) bool {
+	if pid == kernel.Operator { // it is the kernel's own question, about a program that is confined
+		return true
+	}
 	for pid != kernel.Operator {
 		p := d.processes.Process(pid)
 		if p == nil {
