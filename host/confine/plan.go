@@ -163,11 +163,11 @@ func New(r Request, has Means) (_ *Plan, err error) {
 		}
 	}
 	t := newTree(r, has)
-	if err := t.findHeld(); err != nil {
-		return nil, err
-	}
 	t.overTmp = p.Tmp == "/tmp"
 	if err := t.judge(); err != nil {
+		return nil, err
+	}
+	if err := t.findHeld(); err != nil { // not in a directory that is refused, such as /
 		return nil, err
 	}
 	if !has.Mounts {
