@@ -91,6 +91,9 @@ const (
 // StepHeld is the tool of a step of the kind undo that has set aside what programs outside run.
 const StepHeld = "held"
 
+// MaxStepMarks bounds the items of StepFiles.Marked.
+const MaxStepMarks = 8
+
 // MaxStepItems bounds each list of a recorded step.
 const MaxStepItems = 100
 
@@ -179,6 +182,7 @@ type StepFiles struct {
 	Removed int64      `json:"removed" keep:"always" doc:"Number of paths that were removed."`
 	Missed  int64      `json:"missed,omitzero" keep:"always" doc:"Number of paths whose content is not kept."`
 	Items   []StepFile `json:"items,omitzero" keep:"always" doc:"The first of them, by path: at most 100."`
+	Marked  StepItems  `json:"marked,omitzero" keep:"always" doc:"Those that tools outside run or obey when a person builds, uses git, or starts an agent there; items are the first 8."`
 }
 
 // Count returns the number of paths.

@@ -111,10 +111,26 @@ func (s *Step) marks() (marks []string) {
 	if s.Shared {
 		marks = append(marks, "shared")
 	}
+	if n := s.Files.Marked.Count; n > 0 {
+		marks = append(marks, "your tools run or obey "+MarkedText(&s.Files.Marked))
+	}
 	if s.Files.Missed > 0 {
 		marks = append(marks, strconv.FormatInt(s.Files.Missed, 10)+" not kept")
 	}
 	return marks
+}
+
+// MarkedText names what tools outside run or obey.
+func MarkedText(marked *schema.StepItems) string {
+	const most = 3
+	names := make([]string, 0, most+1)
+	for _, path := range marked.Items[:min(len(marked.Items), most)] {
+		names = append(names, Escaped(path))
+	}
+	if more := int(marked.Count) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // stepsText formats numbers of steps, in ascending order: "3-5, 8".
@@ -222,6 +238,9 @@ func WholeStep(records []Step, prompt *string, style Paint) *Table {
 			t.Row("files", "none")
 		}
 		fileRows(t, &s.Files, len(s.Files.Items), map[string]string{"missed": "not kept"})
+		if s.Files.Marked.Count > 0 {
+			t.Row("your tools", "run or obey "+MarkedText(&s.Files.Marked))
+		}
 		itemRows(t, "programs", &s.Programs)
 		itemRows(t, "connections", &s.Connections)
 		if s.Shared {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
@@ -40,6 +42,9 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 		return nil
 	}
 	var files schema.StepFiles
+	var marked []string
+	var unlisted int64
+	var markedIn string
 	numbers, tree := make(map[int64]bool), ""
 	for i := range out.Steps {
 		s := &out.Steps[i]
@@ -47,6 +52,11 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 			continue
 		}
 		numbers[s.Step], tree = true, s.Tree
+		if len(s.Files.Marked.Items) > 0 {
+			markedIn = s.Tree
+		}
+		unlisted += s.Files.Marked.Count - int64(len(s.Files.Marked.Items))
+		marked = append(marked, s.Files.Marked.Items...)
 		files.Made, files.Changed, files.Removed = files.Made+s.Files.Made, files.Changed+s.Files.Changed, files.Removed+s.Files.Removed
 	}
 	if len(numbers) == 0 {
@@ -62,7 +72,19 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 	}
 	a.Say("%s changed files in %s (%s): %s, %s", view.Escaped(d.AgentID), cli.Counted(int64(len(numbers)), "step"), view.FilesText(&files),
 		quote.Line("pwos", "diff", d.AgentID), quote.Line(undo...))
+	a.tellMarked(d, markedIn, marked, unlisted)
 	return nil
+}
+
+// tellMarked names what an agent has made or changed of what tools outside run or obey: these files, and so many more.
+func (a *app) tellMarked(d *schema.Descriptor, tree string, files []string, more int64) {
+	if len(files) == 0 {
+		return
+	}
+	slices.Sort(files)
+	files = slices.Compact(files) // several steps may have changed one
+	a.Say("it changed what your tools run or obey: look before you build, commit or start an agent there, at %s: %s",
+		view.MarkedText(&schema.StepItems{Count: int64(len(files)) + more, Items: files}), quote.Line("pwos", "diff", d.AgentID, filepath.Join(tree, files[0])))
 }
 
 // tellAside says what an agent has made of files that programs outside run, and how to answer for them.

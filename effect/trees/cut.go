@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/internal/clip"
+	"github.com/promptware-os/pwos/internal/held"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
@@ -331,6 +332,11 @@ func filesOf(cuts []*steps.Step) (f schema.StepFiles) {
 
 // count adds a change to what is done to files. That of a directory's mode counts, that it has other entries does not.
 func count(f *schema.StepFiles, c *steps.Change) {
+	if marked(c) {
+		if f.Marked.Count++; len(f.Marked.Items) < schema.MaxStepMarks {
+			f.Marked.Items = append(f.Marked.Items, clip.Text(text(c.Path), longestMark))
+		}
+	}
 	switch {
 	case !c.Before.Exists():
 		f.Made++
@@ -342,6 +348,17 @@ func count(f *schema.StepFiles, c *steps.Change) {
 		f.Changed++
 		item(f, c.Path, "changed")
 	}
+}
+
+// longestMark bounds a path of schema.StepFiles.Marked, in bytes: all steps that are remembered have them.
+const longestMark = 256
+
+// marked reports whether a change is one of what tools outside run or obey: a repository only when it is made.
+func marked(c *steps.Change) bool {
+	if !c.After.Exists() || !held.Marked(c.Path) {
+		return false
+	}
+	return !c.Before.Exists() || filepath.Base(c.Path) != ".git"
 }
 
 func item(f *schema.StepFiles, path, what string) {

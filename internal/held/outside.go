@@ -64,8 +64,11 @@ var markedNames = [...]string{
 }
 
 // Marked reports whether what has a path is no such file, but becomes one when a person builds the project, starts an agent in it, or
-// uses git there.
+// uses git there. What a package manager has put into node_modules is not asked for by name.
 func Marked(path string) bool {
+	if strings.Contains("/"+path, "/node_modules/") {
+		return false
+	}
 	return slices.Contains(markedNames[:], strings.ToLower(path[strings.LastIndexByte(path, '/')+1:]))
 }
 

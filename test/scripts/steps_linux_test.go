@@ -33,6 +33,9 @@ func TestUndoAsks(t *testing.T) {
 	if got := s.Status(); got != 3 {
 		t.Errorf("exit status %d", got)
 	}
+	s = sitDown(t, p, "run", "--dir", shop, "--name", "make", "--", "sh", "-c", "echo all: >Makefile; echo x >CLAUDE.md")
+	s.Expect(`it changed what your tools run or obey: look before you build, commit or start an agent there, at CLAUDE.md, Makefile: pwos diff make .*/home/shop/CLAUDE.md\r\n`)
+	s.Status()
 	s = sitDown(t, p, "run", "--dir", outside, "--", "sh", "-c", "echo begun")
 	s.Expect(`pwos: what changes in .* cannot be undone: it is neither in the home directory nor in a repository\r\n`)
 	s.Expect("begun")
