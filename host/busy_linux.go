@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,8 +60,10 @@ func (p *Process) Busy(since time.Time) bool {
 
 // isOwn reports whether a program is this one: client, daemon and front can be one file, or several in a directory.
 func isOwn(exe, self string) bool {
-	dir, name := filepath.Split(exe)
-	return exe == self || dir == filepath.Dir(self)+"/" && (name == "pwos" || name == "pwosd" || name == "pwos-front")
+	ours := func(path string) bool {
+		return slices.Contains([]string{"pwos", "pwosd", "pwos-front"}, filepath.Base(path))
+	}
+	return exe == self || filepath.Dir(exe) == filepath.Dir(self) && ours(exe) && ours(self)
 }
 
 // born returns when a process was started, in ticks since the machine was, and its parent. Zombies count as gone.
