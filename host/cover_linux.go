@@ -53,7 +53,7 @@ func (h *Host) watchCovers(p *Process) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.file == nil {
-		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+		fd, err := notifier()
 		if err != nil {
 			return fmt.Errorf("watch for replaced files (fs.inotify.max_user_instances bounds that): %w", err)
 		}
@@ -419,3 +419,16 @@ func (j *join) become() {
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, joinFailed+uintptr(errno), 0, 0)
 	}
 }
+
+// notifier opens an inotify instance. A user has few, 128 on most machines: if all are in use, it waits a while for one.
+func notifier() (fd int, err error) {
+	for end := time.Now().Add(instanceTime); ; time.Sleep(instanceTime / 100) {
+		fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+		if !errors.Is(err, unix.EMFILE) || time.Now().After(end) {
+			return fd, err
+		}
+	}
+}
+
+// instanceTime is how long a start waits for an inotify instance.
+const instanceTime = 5 * time.Second
