@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -221,11 +222,7 @@ func (t *Trees) make(r *review) error {
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(r.dir, aboutName+".new")
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, filepath.Join(r.dir, aboutName))
+	return replace.File(filepath.Join(r.dir, aboutName), text, 0o600)
 }
 
 // clear removes the copy of a review and its store.

@@ -78,6 +78,11 @@ func TestReview(t *testing.T) {
 	if out.Ended || out.Step != 3 || out.Files.Changed != 2 || w.read("a") != "2\n" || w.read("sub/b") != "2\n" {
 		t.Errorf("applied %+v", out)
 	}
+	w.all()
+	text, _, err := w.Diff(t.Context(), &step.Diff{Records: w.steps.View().Of("a"), Path: w.path("a")})
+	if got := string(text); err != nil || strings.Count(got, "+++ b/a\n") != 2 || strings.Contains(got, "sub/b") {
+		t.Errorf("the steps in the copy and the one in the directory changed a, and are shown as %s: %v", got, err)
+	}
 	if _, err := w.Discard(t.Context(), &kernel.Job{}, &schema.ReviewDiscardInput{Agent: "a"}); !errors.Is(err, fault.StepsConflict) {
 		t.Errorf("discard while it runs: %v", err)
 	}

@@ -99,7 +99,7 @@ func TestPeriodBesideCall(t *testing.T) {
 	w.write("b", "1")
 	testkit.Eventually(t, "the step of the other", func() bool { return len(w.steps.View().Of("b")) == 1 })
 	w.write("c", "1")
-	w.want("b:1 activity +1 ~0 -0 with a:1", "b:2 activity +1 ~0 -0 with a:1") // whoever asks ends it too
+	w.want("b:1 activity +1 ~0 -0 with a:1", "b:2 activity +1 ~0 -0 with a:1") // a question about the steps ends the period too
 	w.finish(1, "u")
 	w.want("b:1 activity +1 ~0 -0 with a:1", "b:2 activity +1 ~0 -0 with a:1", "a:1 call +2 ~0 -0 ok with b")
 }
@@ -166,7 +166,7 @@ func TestEnterIdle(t *testing.T) {
 	}
 }
 
-// TestLeftWaiting: who asks for what needs a tree that is still being read goes when it wants to, and a program that ends meanwhile holds up nobody.
+// TestLeftWaiting: a caller that waits for a tree which is still being read can leave, and a program that ends meanwhile delays nobody.
 func TestLeftWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -162,14 +162,13 @@ func (t *Trees) Whole(ctx context.Context, records []schema.StepState) error {
 // Changed implements step.Shell.
 func (t *Trees) Changed(ctx context.Context, records []*step.Record, path string, most int) (list []*step.Record, _ error) {
 	for _, r := range slices.Backward(records) {
-		below, err := filepath.Rel(r.Tree, path)
-		if err != nil || !within(r.Tree, path) || len(r.Cuts) == 0 {
+		if !within(r.Tree, path) || len(r.Cuts) == 0 {
 			continue
 		}
 		changed := false
-		_, err = t.using(ctx, r.Tree, []*step.Record{r}, func(_ *steps.Store, cuts []*steps.Step) error {
+		_, err := t.using(ctx, r.Tree, []*step.Record{r}, func(_ *steps.Store, cuts []*steps.Step) error {
 			changed = slices.ContainsFunc(steps.Composed(cuts), func(c steps.Change) bool {
-				return below == "." || c.Path == below || strings.HasPrefix(c.Path, below+"/")
+				return within(path, filepath.Join(r.Tree, c.Path))
 			})
 			return nil
 		})
@@ -244,11 +243,14 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 	}
 	roots := make(map[string][]*step.Record)
 	var order []string
-	for _, r := range do.Records {
-		if copied := t.copyAt(r.Tree); copied != nil && do.Path != "" {
-			do.Path = copied.inside(do.Path)
+	pathIn := func(root string) string { // what is shown of a tree
+		if copied := t.copyAt(root); copied != nil && do.Path != "" {
+			return copied.inside(do.Path)
 		}
-		if do.Path != "" && !within(r.Tree, do.Path) {
+		return do.Path
+	}
+	for _, r := range do.Records {
+		if do.Path != "" && !within(r.Tree, pathIn(r.Tree)) {
 			continue
 		}
 		if roots[r.Tree] == nil {
@@ -269,11 +271,11 @@ func (t *Trees) textOf(ctx context.Context, do *step.Diff) ([]byte, error) {
 		if len(order) > 1 {
 			fmt.Fprintf(limited, "# %s\n", text(root))
 		}
-		below, _ := filepath.Rel(root, do.Path)
+		path := pathIn(root)
 		kept, err := t.using(ctx, root, roots[root], func(store *steps.Store, cuts []*steps.Step) error {
 			changes := steps.Composed(cuts)
-			if do.Path != "" && do.Path != root {
-				changes = slices.DeleteFunc(changes, func(c steps.Change) bool { return c.Path != below && !strings.HasPrefix(c.Path, below+"/") })
+			if path != "" && path != root {
+				changes = slices.DeleteFunc(changes, func(c steps.Change) bool { return !within(path, filepath.Join(root, c.Path)) })
 				return store.Diff(ctx, limited, changes)
 			}
 			return withoutGit(ctx, store, limited, changes)
