@@ -31,19 +31,9 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir() // "" means that no home is there
-	for _, path := range d.config.Agents.Read {
-		c.Read = append(c.Read, real(expand(path, home)))
-	}
-	for _, path := range d.config.Agents.Hide {
-		c.Hide = append(c.Hide, expand(path, home))
-		if c.User != nil && c.User.Home != "" {
-			c.Hide = append(c.Hide, expand(path, c.User.Home))
-		}
-	}
+	d.bar(c)
 	c.Log.Shown = d.config.Record.Terminals == config.On
 	d.watchExecs(c)
-	c.Private = private(d.config)
 	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)
 	if err := d.renewHome(c, given); err != nil {
@@ -96,6 +86,21 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	d.cover(c, p)
 	return nil
+}
+
+// bar adds to a command what every program may read, what is hidden from it, and what is the kernel's own.
+func (d *Daemon) bar(c *host.Command) {
+	home, _ := os.UserHomeDir() // "" means that no home is there
+	for _, path := range d.config.Agents.Read {
+		c.Read = append(c.Read, real(expand(path, home)))
+	}
+	for _, path := range d.config.Agents.Hide {
+		c.Hide = append(c.Hide, expand(path, home))
+		if c.User != nil && c.User.Home != "" {
+			c.Hide = append(c.Hide, expand(path, c.User.Home))
+		}
+	}
+	c.Private = private(d.config)
 }
 
 // runAs sets the user that a program runs as. Another than the kernel's cannot enter the kernel's directories, so that what is the

@@ -48,6 +48,7 @@ func (d *Daemon) keepSteps() (err error) {
 	})
 	if err == nil {
 		d.state.Steps.Serve(d.trees)
+		d.state.Processes.SetExplainer(d.explain)
 	}
 	return err
 }
@@ -129,19 +130,26 @@ func homeOf(c *host.Command) string {
 	return real(home)
 }
 
+// writableDirs returns the directories that a program may write, without those in the kernel's own.
+func (d *Daemon) writableDirs(c *host.Command) []string {
+	dirs, state := []string{c.Dir}, real(d.config.StateDir)
+	if c.Sandbox == host.SandboxOff {
+		return dirs
+	}
+	for _, path := range c.Write {
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(path, state+"/") {
+			dirs = append(dirs, real(path))
+		}
+	}
+	return dirs
+}
+
 // cover keeps the steps of the directories that a program may write.
 func (d *Daemon) cover(c *host.Command, p *schema.Program) {
 	if d.trees == nil || c.Review == nil && (p.Cwd == nil || c.ReadOnly) {
 		return
 	}
-	dirs, state := []string{c.Dir}, real(d.config.StateDir)
-	if c.Sandbox != host.SandboxOff {
-		for _, path := range c.Write {
-			if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(path, state+"/") {
-				dirs = append(dirs, real(path))
-			}
-		}
-	}
+	dirs := d.writableDirs(c)
 	if r := c.Review; r != nil {
 		inside := func(dir string) bool { return dir == r.Target || strings.HasPrefix(dir, r.Target+"/") }
 		dirs = append(slices.DeleteFunc(dirs, func(dir string) bool { return inside(dir) || dir == c.Dir && (p.Cwd == nil || c.ReadOnly) }), r.Source)

@@ -33,6 +33,19 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	if c.Sandbox == SandboxOff {
 		return nil, levelOff, nil
 	}
+	plan, err := confine.New(c.request(h, program), has)
+	if errors.Is(err, confine.ErrRefused) {
+		return nil, "", fmt.Errorf("%w: %w", ErrSandbox, err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	plan.Execs = c.Exec != nil
+	return plan, has.Level(), nil
+}
+
+// request says how a command is to be confined.
+func (c Command) request(h *Host, program string) confine.Request {
 	r := confine.Request{
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
 		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: homes(c.User), AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
@@ -50,15 +63,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 	if c.ShowProgram {
 		r.Program = program
 	}
-	plan, err := confine.New(r, has)
-	if errors.Is(err, confine.ErrRefused) {
-		return nil, "", fmt.Errorf("%w: %w", ErrSandbox, err)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	plan.Execs = c.Exec != nil
-	return plan, has.Level(), nil
+	return r
 }
 
 // user returns the number of the user that the program runs as.

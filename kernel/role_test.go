@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 		Now: func() int64 { return 3 }, Reach: func(tick int64) { reached = tick },
 	}
 	told := []string{"Approval.Subscribe", "Audit.Subscribe", "Job.Subscribe"}
-	never := []string{"Crypto.Derive", "Crypto.Open", "Step.Diff"}
+	never := []string{"Crypto.Derive", "Crypto.Open", "Step.Diff", "Process.Explain"}
 	for _, row := range schema.Syscalls() {
 		if row.Internal {
 			continue

@@ -58,6 +58,12 @@ var (
 		Description: "Records that the operator is about to restore the working directory of an ended process from a copy. It is refused while the process, or another program in that directory, is running. The kernel itself changes no files.",
 	})
 
+	ProcessExplain = NewQuery[SpawnInput, ExplainOutput](Syscall{
+		Type: "Process.Explain", Domain: Process, Grant: ByName,
+		Script:      "scripts/runexplain.txtar",
+		Description: "Says what a Syscall.Spawn with this data would give to the process: what its program could read, write and reach, what is hidden from it, and its grant. Starts nothing, and changes nothing.",
+	})
+
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
 		Type: "Process.Subscribe", Domain: Process,
 		Script:      "scripts/process.txtar",

@@ -73,7 +73,7 @@ func rows() []*Syscall {
 		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallProgress.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
 		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall, CapabilityRestore.Syscall,
-		SyscallSpawn.Syscall, SyscallSpawn.End.Syscall, SyscallTerminate.Syscall, SyscallTerminate.End.Syscall, ProcessSettle.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessRestoreFiles.Syscall, ProcessSubscribe.Syscall,
+		SyscallSpawn.Syscall, SyscallSpawn.End.Syscall, SyscallTerminate.Syscall, SyscallTerminate.End.Syscall, ProcessSettle.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessRestoreFiles.Syscall, ProcessExplain.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
 		SyscallSendMsg.Syscall, SyscallSendMsg.End.Syscall, IPCAccept.Syscall, IPCTaken.Syscall, IPCSettle.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,

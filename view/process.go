@@ -170,8 +170,15 @@ func budgetLeft(b *schema.BudgetState) string {
 	return strings.Join(texts, ", ")
 }
 
-// StateText returns the state with its details.
+// StateText returns the state with its details, and the user whom its program runs as if its spawn names one.
 func StateText(d *schema.Descriptor) string {
+	if d.User != nil {
+		return condition(d) + ", as " + Escaped(*d.User)
+	}
+	return condition(d)
+}
+
+func condition(d *schema.Descriptor) string {
 	switch {
 	case d.Paused && d.State != Terminated:
 		return d.State + ", paused"

@@ -108,6 +108,7 @@ func TestPsTexts(t *testing.T) {
 		want string
 	}{
 		{schema.Descriptor{State: "RUNNING"}, "RUNNING"},
+		{schema.Descriptor{State: "RUNNING", Hosted: schema.Hosted{User: ptr("build")}}, "RUNNING, as build"},
 		{schema.Descriptor{State: "BLOCKED", BlockedUntilTick: ptr(int64(30))}, "BLOCKED until 30"},
 		{schema.Descriptor{State: "TERMINATED"}, "TERMINATED"},
 		{schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Exit: &schema.Exit{Code: ptr(int64(3)), Reason: "exited"}}}, "TERMINATED, exit 3"},

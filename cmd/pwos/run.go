@@ -16,6 +16,7 @@ type runFlags struct {
 	detach        bool
 	tty, noTTY    bool
 	learn         learnFlag
+	explain       bool
 }
 
 func newRun(a *app) *cobra.Command {
@@ -87,6 +88,9 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
+			if f.explain {
+				return a.explainRun(cmd.Context(), job)
+			}
 			if err := a.setUp(cmd.Context(), job); err != nil {
 				return err
 			}
@@ -118,6 +122,7 @@ as a profile, with rules for the keys and hosts that were used.`,
 	flags.StringVar(&f.profile, "profile", "", "settings by name: reader, worker, coder, or one of profiles/*.toml beside the configuration")
 	flags.BoolVar(&f.tty, "tty", false, "give it a terminal of its own where this is one (the default)")
 	flags.BoolVar(&f.noTTY, "no-tty", false, "give it none: no input from a terminal, and its output without control characters")
+	flags.BoolVar(&f.explain, "explain", false, "start nothing: say what it could read, write and reach, what is hidden, allowed, asked, undone and counted")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
 	flags.Lookup("learn").NoOptDefVal = "true"

@@ -71,7 +71,7 @@ func (a *app) hold(ctx context.Context, j *job) error {
 	for i, path := range files {
 		files[i], _ = filepath.Rel(project, path) // it is below that
 	}
-	if j.detach || !a.inForeground() {
+	if j.explain || j.detach || !a.inForeground() {
 		j.held = named(files)
 		return nil
 	}

@@ -28,6 +28,7 @@ type job struct {
 	profile *profile.Profile  // the settings that it is made of
 	sandbox *schema.Sandbox   // that of the settings, for a learned profile
 
+	explain bool // it is not started
 	detach  bool
 	stdio   bool         // the program gets the standard input, output and error of this process
 	noTTY   bool         // but no terminal
@@ -51,7 +52,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 	if err := f.contradiction(p); err != nil {
 		return nil, err
 	}
-	j := &job{profile: p, detach: f.detach, learn: f.learn, noTTY: f.noTTY, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
+	j := &job{profile: p, explain: f.explain, detach: f.detach, learn: f.learn, noTTY: f.noTTY, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
 	here, err := hereIn(p)
 	if err != nil {
 		return nil, err
@@ -137,6 +138,8 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:
 		return fmt.Errorf("the path %s depends on the working directory: leave out --own-dir", p.Placed())
+	case f.explain && (f.learn.on || f.detach):
+		return errors.New("--explain starts nothing: leave out --learn and -d")
 	case f.tty && f.noTTY:
 		return errors.New("--tty and --no-tty exclude each other: give one of them")
 	case f.tty && f.detach:

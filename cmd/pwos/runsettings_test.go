@@ -24,11 +24,11 @@ func TestRunFlags(t *testing.T) {
 	own := slices.DeleteFunc(shown, func(name string) bool {
 		return slices.Contains([]string{"help", "identity", "json", "kernel", "no-spawn", "origin", "runtime-dir", "timeout"}, name)
 	})
-	if got, want := strings.Join(own, " "), "allow budget channel env hide home host name profile publish read review set write"; got != want {
+	if got, want := strings.Join(own, " "), "allow budget channel env explain hide home host name profile publish read review set write"; got != want {
 		t.Errorf("the help shows %s, want %s", got, want)
 	}
 	_, options, _ := strings.Cut(help, "\nFlags:\n")
-	if n := strings.Count(options, "\n"); n > 24 || n < len(own) {
+	if n := strings.Count(options, "\n"); n > 25 || n < len(own) {
 		t.Errorf("the options take %d lines:\n%s", n, options)
 	}
 	if !strings.Contains(options, "pwos help settings") {

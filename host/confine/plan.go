@@ -128,24 +128,30 @@ type Plan struct {
 }
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
-func New(r Request, has Means) (_ *Plan, err error) {
+func New(r Request, has Means) (*Plan, error) {
+	p, _, err := newPlan(r, has)
+	return p, err
+}
+
+// newPlan returns also the tree that the plan was made of.
+func newPlan(r Request, has Means) (_ *Plan, t *tree, err error) {
 	has.PIDs = has.PIDs && has.Mounts // without /proc of its own, a program would not find itself
 	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams, Sockets: r.Sockets}
 	p.Locals, p.Publishes = r.Locals, r.Publishes
 	if p.Strict {
 		if missing := has.missing(r.Net); len(missing) > 0 {
-			return nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))
+			return nil, nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))
 		}
 	}
 	if !has.hides() && !r.AllowGaps {
-		return nil, fmt.Errorf("%w: this machine has no means to hide the kernel's state and keys from agents "+
+		return nil, nil, fmt.Errorf("%w: this machine has no means to hide the kernel's state and keys from agents "+
 			"(it needs mount namespaces or Landlock): start it with --allow-gaps to run it anyway", ErrRefused)
 	}
 	if n := r.Upstreams + len(r.Ports) + 2*len(r.Locals); n > maxListeners {
-		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, n, maxListeners)
+		return nil, nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, n, maxListeners)
 	}
 	if err := p.servable(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.Share.Target != "" && !has.Mounts {
 		r.Places = append(slices.Clip(r.Places), Place{Source: r.Share.Source, Target: r.Share.Target})
@@ -159,25 +165,25 @@ func New(r Request, has Means) (_ *Plan, err error) {
 	}
 	if r.Review.Target != "" {
 		if r.Places, err = reviewed(r, has); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	t := newTree(r, has)
+	t = newTree(r, has)
 	t.overTmp = p.Tmp == "/tmp"
 	if err := t.judge(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := t.findHeld(); err != nil { // not in a directory that is refused, such as /
-		return nil, err
+		return nil, nil, err
 	}
 	if !has.Mounts {
 		p.Unread = slices.Concat(t.hidden, t.dirs)
 		p.Writable = append(slices.Clip(t.Write), canonicals(sources(r.Places, true))...)
 		p.Readable = append(p.Readable, sources(r.Places, false)...)
-		return p, nil
+		return p, t, nil
 	}
 	if p.layers, err = t.layers(p.Strict); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, l := range p.layers {
 		if l.kind == scratch || l.kind == sized || l.kind == bindMount && l.write {
@@ -188,7 +194,7 @@ func New(r Request, has Means) (_ *Plan, err error) {
 		}
 	}
 	p.Readable = append(p.Readable, systemFiles()...)
-	return p, nil
+	return p, t, nil
 }
 
 // OwnPtys reports whether the program's pseudo-terminals are its own.

@@ -4,6 +4,7 @@ package process
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tidwall/btree"
 
@@ -33,6 +34,7 @@ type Domain struct {
 	events   events
 	abroad   abroad
 	kernels  Kernels // nil: there are no others
+	explains atomic.Pointer[Explainer]
 }
 
 var (
@@ -59,6 +61,7 @@ func New(pools []string) *Domain {
 		kernel.Command(schema.ProcessPause, d.pausing(true), d.applyPausing(true)),
 		kernel.Command(schema.ProcessResume, d.pausing(false), d.applyPausing(false)),
 		kernel.Command(schema.ProcessRestoreFiles, d.restoreFiles, nil),
+		kernel.Query(schema.ProcessExplain, d.explain),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),

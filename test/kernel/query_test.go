@@ -34,6 +34,7 @@ func questions() map[string][]string {
 		"Job.Status":         {`{"jobId":"job-9"}`},
 		"Memory.Get":         {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},
 		"Memory.List":        {`{}`, `{"prefix":"k","limit":1}`},
+		"Process.Explain":    {`{"child_agent_id":"x","command":["sh"]}`, `{"child_agent_id":"x"}`},
 		"Process.Get":        {`{"pid":2}`, `{"pid":9}`},
 		"Process.List":       {`{}`, `{"state":"READY"}`},
 		"Step.Diff":          {`{"agent":"nobody"}`, `{"agent":"nobody","from":1,"to":2}`},
