@@ -82,6 +82,25 @@ func (s *Store) saveIndex() error {
 	return replaceFile(s.fsys, s.dir, filepath.Base(s.file("index")), seal(e.b))
 }
 
+// indexed is the beginning of an index, and what follows it.
+type indexed struct {
+	seq    uint64 // the last step
+	packed int64  // bytes of contents that were durable
+	decoder
+}
+
+// indexOf returns false if the text is not the index of a generation.
+func indexOf(text []byte, generation uint64) (x indexed, ok bool) {
+	record, _, err := unseal(text)
+	if err != nil {
+		return x, false
+	}
+	x.b = record
+	same := x.number() == generation
+	x.seq, x.packed = x.number(), x.signed()
+	return x, same && !x.bad
+}
+
 // loadIndex reads the tree as it was, up to the last step of the log, and how many bytes of contents were durable then. It returns false if
 // that is not known.
 func (s *Store) loadIndex() (known bool, packed int64, err error) {
@@ -89,16 +108,11 @@ func (s *Store) loadIndex() (known bool, packed int64, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	record, _, err := unseal(text)
-	if err != nil {
+	head, known := indexOf(text, s.generation)
+	if !known {
 		return false, 0, nil // there is none, or it is damaged: the tree is read again
 	}
-	d := decoder{b: record}
-	if d.number() != s.generation {
-		return false, 0, nil
-	}
-	at := d.number()
-	packed = d.signed()
+	d, packed := head.decoder, head.packed
 	for range d.count() {
 		path := d.text()
 		items := make([]item, 0, d.count())
@@ -115,7 +129,7 @@ func (s *Store) loadIndex() (known bool, packed int64, err error) {
 		s.dirs[path] = items
 	}
 	for _, m := range s.log.marks {
-		if m.seq <= at {
+		if m.seq <= head.seq {
 			continue
 		}
 		step, err := s.log.read(m)

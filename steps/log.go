@@ -82,13 +82,24 @@ func openLog(fsys journal.FS, name string) (*log, error) {
 }
 
 func (l *log) load() error {
+	size, err := l.scan()
+	if err == nil && l.size < size {
+		if err = errors.Join(l.file.Truncate(l.size), l.file.Sync()); err != nil {
+			err = fmt.Errorf("cut incomplete step: %w", err)
+		}
+	}
+	return err
+}
+
+// scan enters the whole records, and returns the size of the file.
+func (l *log) scan() (int64, error) {
 	size, err := l.file.Size()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	all := make([]byte, size)
 	if _, err := l.file.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read steps: %w", err)
+		return 0, fmt.Errorf("read steps: %w", err)
 	}
 	for rest := all; len(rest) > 0; {
 		record, next, err := unseal(rest)
@@ -97,17 +108,12 @@ func (l *log) load() error {
 		}
 		step, ok := decodeStep(&decoder{b: record}, false)
 		if !ok || step.Seq != l.next() && len(l.marks) > 0 {
-			return fmt.Errorf("the record of step %d is damaged", l.next())
+			return 0, fmt.Errorf("the record of step %d is damaged", l.next())
 		}
 		l.enter(&step, len(rest)-len(next))
 		rest = next
 	}
-	if l.size < size {
-		if err := errors.Join(l.file.Truncate(l.size), l.file.Sync()); err != nil {
-			return fmt.Errorf("cut incomplete step: %w", err)
-		}
-	}
-	return nil
+	return size, nil
 }
 
 // next returns the number of the next step.

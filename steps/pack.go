@@ -36,7 +36,6 @@ type pack struct {
 	at     map[Ref]place
 	open   [2]frame // pieces that are not written yet: plain ones, and those to be sealed
 	box    *box     // nil: nothing can be sealed
-	sealed bool     // some were, when the file was opened
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 	last   struct {
@@ -100,7 +99,6 @@ func (p *pack) load(synced int64) error {
 			}
 		}
 		p.enter(&h.frame, begin)
-		p.sealed = p.sealed || h.sealed
 		p.size = end
 	}
 	if p.size < size {

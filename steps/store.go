@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -95,19 +94,6 @@ func (s *Store) readGeneration() (bool, error) {
 		return false, fmt.Errorf("read %s: %w", path, err)
 	}
 	return true, nil
-}
-
-// Sealed reports whether the store in a directory, which nobody has open, has contents that only its key opens.
-func Sealed(dir string) (bool, error) {
-	s := &Store{dir: dir, fsys: journal.OSFS{}}
-	if known, err := s.readGeneration(); err != nil || !known {
-		return false, err
-	}
-	p, err := openPack(s.fsys, s.file("content"), nil, math.MaxInt64) // headers are enough
-	if err != nil {
-		return false, err
-	}
-	return p.sealed, p.Close()
 }
 
 // file returns the path of a file of this generation.

@@ -24,6 +24,7 @@ import (
 
 func newRestore(a *app) *cobra.Command {
 	var here, agents bool
+	var passphraseFile string
 	cmd := &cobra.Command{
 		Use:   "restore FILE | --here",
 		Short: "make a new kernel from a backup or a copied state directory",
@@ -40,10 +41,14 @@ names. The programs of the agents are not started until you allow it: with --age
 or with "pwos restore --here --agents" later. The processes can be inspected and ended
 meanwhile.
 
+If the backup has the stores of steps (backup --steps) with the key of what looks secret in
+files, its passphrase is asked for at a terminal, or is the first line of --passphrase-file.
+Without it the key is left out, for good: such contents cannot be undone any more.
+
 Clients do not sign for an unknown host key: confirm the new one with
 "pwos auth trust FINGERPRINT".
 
-Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
+Exit status: 3 the passphrase is wrong, 8 the directory is in use or not empty, 10 the backup is broken.`,
 		Example: `  PWOS_STATE_DIR=~/restored pwos restore /backup/pwos-2026-11-24
   pwos restore --here
   pwos restore --here --agents`,
@@ -52,11 +57,14 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 			if here == (len(args) == 1) {
 				return cli.Usage(cmd, errors.New("say what to restore: a FILE that \"pwos backup\" wrote, or --here for the state directory of this environment"))
 			}
+			if here && passphraseFile != "" {
+				return cli.Usage(cmd, errors.New("--passphrase-file goes with a FILE that \"pwos backup --steps\" wrote"))
+			}
 			made, err := state.Restored{}, error(nil)
 			if here {
 				made, err = offline.Restore(cmd.Context(), nil, os.Getenv, a.Stderr, agents)
 			} else {
-				made, err = a.restore(cmd.Context(), args[0], agents)
+				made, err = a.restore(cmd.Context(), args[0], agents, passphraseFile)
 			}
 			if err != nil {
 				return err
@@ -66,12 +74,13 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "restore the state directory of this environment")
 	cmd.Flags().BoolVar(&agents, "agents", false, "allow the programs of agents to start with the kernel")
+	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "", "the passphrase of the key of steps is the first line of this file")
 	return cmd
 }
 
 // restore creates the state directory from a backup. It writes to a temporary directory beside the final path, and then renames
 // that directory.
-func (a *app) restore(ctx context.Context, path string, agents bool) (made state.Restored, err error) {
+func (a *app) restore(ctx context.Context, path string, agents bool, passphraseFile string) (made state.Restored, err error) {
 	ctx, cancel := a.Bound(ctx, 0)
 	defer cancel()
 	in := io.Reader(a.Stdin)
@@ -106,6 +115,10 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 	if _, err := backup.Read(ctx, in, beside, func() (int64, error) { return roomIn(beside) }); err != nil {
 		return made, err
 	}
+	opened, err := a.openKey(ctx, beside, passphraseFile)
+	if err != nil {
+		return made, err
+	}
 	getenv := func(name string) string {
 		if name == "PWOS_STATE_DIR" {
 			return beside
@@ -117,6 +130,9 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 	}
 	if err := os.Rename(beside, dir); err != nil { // dir is an empty directory, or does not exist
 		return made, fmt.Errorf("put the restored state in its place: %w", err)
+	}
+	if !opened {
+		a.Say("the key of what looks secret in files was left out: to have it, restore to another directory with --passphrase-file")
 	}
 	made.StateDir = dir
 	return made, syncDir(filepath.Dir(dir))

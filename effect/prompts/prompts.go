@@ -125,3 +125,25 @@ func (k *Keeper) Forget(before time.Time) error {
 	}
 	return all
 }
+
+// Each calls do with the texts in a directory, of which a Keeper may forget some meanwhile.
+func Each(dir string, do func(name string, text []byte)) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read prompts: %w", err)
+	}
+	for _, entry := range entries {
+		if sum, err := hex.DecodeString(entry.Name()); err != nil || len(sum) != sha256.Size {
+			continue // one that is being written
+		}
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read prompts: %w", err)
+		}
+		do(entry.Name(), text)
+	}
+	return nil
+}

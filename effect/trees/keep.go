@@ -20,7 +20,7 @@ const keySize = 32
 
 // readKey returns the key that seals secret contents. It is made if there is none, and made again if it is incomplete and nothing is sealed.
 func (t *Trees) readKey() ([]byte, error) {
-	path := filepath.Join(t.dir, "key")
+	path := filepath.Join(t.dir, KeyName)
 	key, err := os.ReadFile(path)
 	switch {
 	case err == nil && len(key) == keySize:
@@ -46,15 +46,12 @@ func (t *Trees) readKey() ([]byte, error) {
 
 // sealed reports whether a store has contents that need the key.
 func (t *Trees) sealed() (bool, error) {
-	entries, err := os.ReadDir(t.dir)
+	names, err := storesIn(t.dir)
 	if err != nil {
-		return false, fmt.Errorf("look for sealed contents: %w", err)
+		return false, err
 	}
-	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
-		if sealed, err := steps.Sealed(filepath.Join(t.dir, entry.Name())); sealed || err != nil {
+	for _, name := range names {
+		if sealed, err := steps.Sealed(filepath.Join(t.dir, name)); sealed || err != nil {
 			return sealed, err
 		}
 	}

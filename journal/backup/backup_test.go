@@ -164,6 +164,7 @@ func TestBackupHostile(t *testing.T) {
 		"absolute":  renamed("journal/checkpoints", "/tmp/escaped"),
 		"elsewhere": renamed("journal/checkpoints", "journal/../host_key"),
 		"a key":     renamed("host_key.pub", "host_key"),
+		"steps":     renamed("host_key.pub", "steps/0123456789abcdef/root"), // of the other form
 		"twice":     renamed("host_key.pub", "journal/checkpoints"),
 		"link": func(h *tar.Header, body []byte) (*tar.Header, []byte) {
 			if h.Name == "host_key.pub" {
@@ -190,7 +191,7 @@ func TestBackupHostile(t *testing.T) {
 			return h, body
 		},
 		"another form": func(h *tar.Header, body []byte) (*tar.Header, []byte) {
-			return h, bytes.Replace(body, []byte(`"format":1`), []byte(`"format":2`), 1)
+			return h, bytes.Replace(body, []byte(`"format":1`), []byte(`"format":3`), 1)
 		},
 	} {
 		into := filepath.Join(t.TempDir(), "deep", "er")
@@ -209,6 +210,53 @@ func TestBackupHostile(t *testing.T) {
 	_, err := backup.Read(t.Context(), bytes.NewReader(good), t.TempDir(), func() (int64, error) { return 100, nil })
 	if err == nil || !strings.Contains(err.Error(), "100 are free") {
 		t.Errorf("without room: %v", err)
+	}
+}
+
+// A backup with steps has files that the caller knows, from after the last entry, and no others.
+func TestBackupWithSteps(t *testing.T) {
+	t.Parallel()
+	dir, _ := record(t)
+	whole := make(map[string]string)
+	for _, name := range []string{
+		"steps/0123456789abcdef/root", "steps/0123456789abcdef/used", "steps/0123456789abcdef/current", "steps/0123456789abcdef/index-7",
+		"steps/0123456789abcdef/log-7", "steps/0123456789abcdef/content-7", backup.KeyName, "prompts/" + strings.Repeat("0a", 32),
+	} {
+		whole[name] = "text of " + name
+	}
+	with := func(files map[string]string) []byte {
+		t.Helper()
+		var out bytes.Buffer
+		m, _, err := backup.Write(t.Context(), &out, backup.Source{Dir: dir, Key: newHostKey(1), Version: "test", Now: time.Now, Steps: func() (list []backup.File, _ error) {
+			for name, text := range files {
+				list = append(list, backup.File{Name: name, Size: int64(len(text)), ReaderAt: strings.NewReader(text + ", and what follows")})
+			}
+			return list, nil
+		}})
+		testkit.Must(t, err)
+		if m.Header.Format != backup.FormatSteps {
+			t.Errorf("form %d", m.Header.Format)
+		}
+		return out.Bytes()
+	}
+	into := t.TempDir()
+	_, err := read(t.Context(), with(whole), into)
+	testkit.Must(t, err)
+	for name, text := range whole {
+		if got := testkit.ReadFile(t, filepath.Join(into, name)); got != text {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, name := range []string{
+		"steps/key", "steps/0123456789abcdef/../../host_key", "steps/0123456789ABCDEF/root", "steps/0123456789abcdef/other", "prompts/x", "homes/a", "steps/0123456789abcdef/log-7/x",
+	} {
+		if _, err := read(t.Context(), with(map[string]string{name: "x"}), t.TempDir()); !errors.Is(err, fault.BackupBroken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, _, err = backup.Write(t.Context(), io.Discard, backup.Source{Dir: dir, Key: newHostKey(1), Now: time.Now, Steps: func() ([]backup.File, error) { return nil, io.ErrNoProgress }})
+	if !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("steps that cannot be read: %v", err)
 	}
 }
 

@@ -6,6 +6,9 @@
 // are archived. A backup has no files that can be rebuilt (snapshots, the index), that must not exist twice (the private
 // host key), or that are not the kernel's state (the configuration, agents' directories, uploads in progress).
 //
+// The second form also has files of the stores of steps, and of prompts, from after the journal's last entry. What they are
+// is the caller's to know.
+//
 // A reader trusts nothing: a file that is truncated, changed, of another kind, or made to fill a disk is an error, and the
 // files that were read so far have replaced nothing.
 package backup
@@ -23,8 +26,11 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Format is the version of the format.
-const Format = 1
+// The forms: of the journal, and with steps.
+const (
+	Format      = 1
+	FormatSteps = 2
+)
 
 // Names of the members that are not files of the state directory.
 const (
@@ -32,10 +38,23 @@ const (
 	manifestName = "manifest.json"
 )
 
+// KeyName is the name of the file with the key of the stores of steps, which is encrypted.
+const KeyName = "steps/key.age"
+
 // members matches the names of the files.
 var members = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^journal/([0-9]{20}\.(ndjson|state)|checkpoints|redactions|anchor)$|^host_key\.pub$`)
 })
+
+// stepMembers matches the names of the files of steps.
+var stepMembers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^steps/([0-9a-f]{16}/(root|used|current|(index|log|content)-[0-9]{1,20})|key\.age)$|^prompts/[0-9a-f]{64}$`)
+})
+
+// has reports whether a backup of this form may have a file.
+func (h *Header) has(name string) bool {
+	return members().MatchString(name) || h.Format == FormatSteps && stepMembers().MatchString(name)
+}
 
 // Header is the first member.
 type Header struct {

@@ -37,9 +37,6 @@ func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, erro
 	if header.Bytes > room {
 		return nil, fmt.Errorf("the backup has %d bytes of files, and %d are free", header.Bytes, room)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "journal"), 0o700); err != nil {
-		return nil, err
-	}
 	found, manifest, err := readFiles(ctx, in, dir, header)
 	if err != nil {
 		return nil, err
@@ -53,7 +50,7 @@ func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, erro
 	if err := check(ctx, dir, manifest); err != nil {
 		return nil, err
 	}
-	return manifest, syncDirs(filepath.Join(dir, "journal"), dir)
+	return manifest, syncDirs(dir, found)
 }
 
 // unreadable returns the error for a stream that is not a complete backup.
@@ -84,8 +81,8 @@ func readHeader(ctx context.Context, in *tar.Reader) (*Header, error) {
 	switch {
 	case err != nil:
 		return nil, broken("its header is not one: %v", err)
-	case header.Format != Format:
-		return nil, broken("it is of form %d, and this program reads form %d", header.Format, Format)
+	case header.Format > FormatSteps:
+		return nil, broken("it is of form %d, and this program reads forms up to %d", header.Format, FormatSteps)
 	}
 	return header, nil
 }
@@ -126,7 +123,7 @@ func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) 
 		}
 		_, twice := found[member.Name]
 		switch {
-		case member.Typeflag != tar.TypeReg || !members().MatchString(member.Name):
+		case member.Typeflag != tar.TypeReg || !header.has(member.Name):
 			return nil, nil, broken("it has a member %q, which no backup has", member.Name)
 		case twice:
 			return nil, nil, broken("it has %s twice", member.Name)
@@ -142,7 +139,11 @@ func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) 
 
 // extract writes one file and syncs it, but not its name.
 func extract(ctx context.Context, in *tar.Reader, dir string, member *tar.Header) (m Member, err error) {
-	out, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(member.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	path := filepath.Join(dir, filepath.FromSlash(member.Name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return m, err
+	}
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return m, err
 	}
@@ -196,9 +197,15 @@ func check(ctx context.Context, dir string, m *Manifest) error {
 	return nil
 }
 
-// syncDirs syncs the names in directories.
-func syncDirs(dirs ...string) error {
-	for _, dir := range dirs {
+// syncDirs syncs the names of the files.
+func syncDirs(dir string, found map[string]Member) error {
+	dirs := map[string]bool{dir: true}
+	for name := range found {
+		for at := filepath.Dir(filepath.FromSlash(name)); at != "."; at = filepath.Dir(at) {
+			dirs[filepath.Join(dir, at)] = true
+		}
+	}
+	for dir := range dirs {
 		if err := (journal.OSFS{}).SyncDir(dir); err != nil {
 			return fmt.Errorf("sync %s: %w", dir, err)
 		}

@@ -24,21 +24,37 @@ type Source struct {
 	Key     Key    // its host key
 	Version string // of the program
 	Now     func() time.Time
+
+	// Steps returns files of steps, which stay open until Write returns. It is called when the journal's last entry is known: what the
+	// journal says of steps is in them. nil: a backup of the journal.
+	Steps func() ([]File, error)
 }
 
-// file is a member: a text, or an open file up to a length.
-type file struct {
-	name string
-	text []byte
-	f    *os.File
-	size int64
+// File is a member, up to a size.
+type File struct {
+	Name string // in the state directory, with slashes
+	Size int64
+	io.ReaderAt
 }
 
-func (f *file) open() io.Reader {
-	if f.f == nil {
-		return bytes.NewReader(f.text)
+// openFile is a File, and what must be closed after it.
+type openFile struct {
+	File
+	open *os.File
+}
+
+// textFile returns a member that is in memory.
+func textFile(name string, text []byte) openFile {
+	return openFile{File: File{name, int64(len(text)), bytes.NewReader(text)}}
+}
+
+// closeAll closes files that were opened for reading.
+func closeAll(files []openFile) {
+	for i := range files {
+		if f := files[i].open; f != nil {
+			_ = f.Close() // read only
+		}
 	}
-	return io.NewSectionReader(f.f, 0, f.size)
 }
 
 // Write writes a backup of the journal up to the last synced entry, and returns its manifest. It does not call the kernel;
@@ -60,23 +76,25 @@ func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running boo
 		return nil, running, err
 	}
 	files, err := collect(ctx, dir, running, m)
-	defer func() {
-		for i := range files {
-			if f := files[i].f; f != nil {
-				_ = f.Close() // read only
-			}
-		}
-	}()
+	defer func() { closeAll(files) }()
 	if err != nil {
 		return nil, running, err
 	}
-	files = append(files, file{name: "host_key.pub", text: []byte(s.Key.Public() + "\n")})
-	m.Header = Header{Format: Format, Version: s.Version, Time: s.Now().UnixMilli(), Files: int64(len(files))}
-	for i := range files {
-		if files[i].f == nil {
-			files[i].size = int64(len(files[i].text))
+	files = append(files, textFile("host_key.pub", []byte(s.Key.Public()+"\n")))
+	m.Header = Header{Format: Format, Version: s.Version, Time: s.Now().UnixMilli()}
+	if s.Steps != nil {
+		more, err := s.Steps()
+		if err != nil {
+			return nil, running, err
 		}
-		m.Header.Bytes += files[i].size
+		for _, one := range more {
+			files = append(files, openFile{File: one})
+		}
+		m.Header.Format = FormatSteps
+	}
+	m.Header.Files = int64(len(files))
+	for i := range files {
+		m.Header.Bytes += files[i].Size
 	}
 	return m, running, s.write(ctx, w, files, m)
 }
@@ -102,22 +120,18 @@ func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
 }
 
 // collect opens the files of the journal as they were at one moment. It tries again if segments are archived meanwhile.
-func collect(ctx context.Context, dir string, running bool, m *Manifest) (files []file, err error) {
+func collect(ctx context.Context, dir string, running bool, m *Manifest) (files []openFile, err error) {
 	for range 10 {
 		var whole bool
 		if files, whole, err = collectOnce(ctx, dir, running, m); whole || err != nil && !errors.Is(err, os.ErrNotExist) {
 			return files, err
 		}
-		for i := range files {
-			if f := files[i].f; f != nil {
-				_ = f.Close() // read only
-			}
-		}
+		closeAll(files)
 	}
 	return nil, errors.Join(errors.New("the journal is being archived: try again"), err)
 }
 
-func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (files []file, whole bool, err error) {
+func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (files []openFile, whole bool, err error) {
 	anchor, err := journal.ReadAnchor(nil, dir)
 	if err != nil {
 		return nil, false, err
@@ -139,7 +153,7 @@ func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (fi
 		if err != nil {
 			return files, false, err
 		}
-		files = append(files, file{name: "journal/" + anchor.StateName(), f: state, size: anchor.Bytes})
+		files = append(files, openFile{File{"journal/" + anchor.StateName(), anchor.Bytes, state}, state})
 	}
 	// These are read after the segments, so a segment that was rewritten meanwhile has its redaction here.
 	for _, name := range []string{"anchor", "redactions", "checkpoints"} {
@@ -153,7 +167,7 @@ func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (fi
 		if name == "checkpoints" {
 			text = checkpointsUpTo(text, head.Seq, m)
 		}
-		files = append(files, file{name: "journal/" + name, text: text})
+		files = append(files, textFile("journal/"+name, text))
 	}
 	after, err := journal.ReadAnchor(nil, dir)
 	if err != nil {
@@ -188,7 +202,7 @@ func lastSynced(ctx context.Context, dir string, running bool) (head journal.Hea
 }
 
 // openSegments opens the segments up to head; the last one is cut after head.
-func openSegments(ctx context.Context, dir string, anchor *journal.Anchor, head journal.Head) (files []file, err error) {
+func openSegments(ctx context.Context, dir string, anchor *journal.Anchor, head journal.Head) (files []openFile, err error) {
 	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: head.Seq})
 	defer r.Close() // read only
 	record, err := r.Next(ctx)
@@ -218,14 +232,13 @@ func openSegments(ctx context.Context, dir string, anchor *journal.Anchor, head 
 		if err != nil {
 			return files, err
 		}
-		one := file{name: "journal/" + name, f: f}
-		files = append(files, one)
+		files = append(files, openFile{File{"journal/" + name, end, f}, f})
 		info, err := f.Stat()
 		if err != nil {
 			return files, err
 		}
-		if files[len(files)-1].size = info.Size(); seq == record.Segment {
-			files[len(files)-1].size = end
+		if seq != record.Segment {
+			files[len(files)-1].Size = info.Size()
 		}
 	}
 	return files, nil
@@ -244,7 +257,7 @@ func checkpointsUpTo(text []byte, seq uint64, m *Manifest) (kept []byte) {
 }
 
 // write writes the archive.
-func (s *Source) write(ctx context.Context, w io.Writer, files []file, m *Manifest) error {
+func (s *Source) write(ctx context.Context, w io.Writer, files []openFile, m *Manifest) error {
 	packed := gzip.NewWriter(w)
 	out := tar.NewWriter(packed)
 	header, err := schema.Marshal(&m.Header)
@@ -256,8 +269,9 @@ func (s *Source) write(ctx context.Context, w io.Writer, files []file, m *Manife
 			return fmt.Errorf("write backup: %w", err)
 		}
 		h := sha256.New()
-		err = put(out, files[i].name, files[i].size, io.TeeReader(reading{ctx, files[i].open()}, h), s.Now())
-		m.Members = append(m.Members, Member{Name: files[i].name, Bytes: files[i].size, Sum: sum(h.Sum(nil))})
+		f := &files[i].File
+		err = put(out, f.Name, f.Size, io.TeeReader(reading{ctx, io.NewSectionReader(f, 0, f.Size)}, h), s.Now())
+		m.Members = append(m.Members, Member{Name: f.Name, Bytes: f.Size, Sum: sum(h.Sum(nil))})
 	}
 	var manifest []byte
 	if err == nil {

@@ -105,6 +105,7 @@ var entries = map[ID]Entry{
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry is in an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
 	BackupBroken:       {Kind: Internal, Meaning: "The file is no whole, unaltered backup: nothing was restored.", Fix: "Take another backup."},
+	BackupPassphrase:   {Kind: Unauthenticated, Meaning: "The passphrase of the key of steps is wrong: nothing was restored.", Fix: "Give the one that the backup was made with, or an empty one to leave the key out."},
 	FileExists:         {Kind: Conflict, Meaning: "The file or directory exists, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory holds another journal, or none that an archive continues.", Fix: "Give a new directory."},
 	JournalPlace:       {Kind: Conflict, Meaning: "The directory cannot be the archive: nothing was moved.", Fix: "Give another directory, or make room."},

@@ -124,11 +124,12 @@ const (
 	JournalUncopied    ID = "journal.uncopied"
 
 	// BackupBroken is a file that is no whole backup.
-	BackupBroken  ID = "backup.broken"
-	FileExists    ID = "file.exists"
-	ClockAhead    ID = "clock.ahead"
-	CallCancelled ID = "call.cancelled"
-	CallTooMany   ID = "call.too_many"
+	BackupBroken     ID = "backup.broken"
+	BackupPassphrase ID = "backup.passphrase"
+	FileExists       ID = "file.exists"
+	ClockAhead       ID = "clock.ahead"
+	CallCancelled    ID = "call.cancelled"
+	CallTooMany      ID = "call.too_many"
 
 	// Connections and subscriptions.
 	ConnectionTooMany   ID = "connection.too_many"

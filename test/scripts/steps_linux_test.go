@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/screen"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -140,4 +141,58 @@ func TestReviewAsks(t *testing.T) {
 	s.Expect(`discarded the copy of .*/home/shop that fix worked on`)
 	s.Status()
 	exists(true)
+}
+
+// At a terminal, a backup with what looks secret asks for a new passphrase, twice, and a restore for that one, until it is right or empty.
+func TestBackupAsks(t *testing.T) {
+	t.Parallel()
+	if !confines() {
+		t.Skip("agents are confined and recognised only on Linux")
+	}
+	p := settle(t)
+	t.Cleanup(func() { testkit.Must(t, p.kill()) })
+	shop := filepath.Join(p.Path("home"), "shop")
+	testkit.Must(t, os.MkdirAll(shop, 0o755))
+	testkit.Must(t, os.WriteFile(filepath.Join(shop, ".env"), []byte("TOKEN=x\n"), 0o600))
+	p.pwos(t, "run", "--dir", shop, "--name", "fix", "--sandbox", "off", "--", "sh", "-c", "echo TOKEN=y >.env")
+	file := filepath.Join(p.Dir, "backup")
+	s := sitDown(t, p, "backup", "--steps", file)
+	for _, typed := range []string{"sesame\r", "other\r", "open sesame\r", "open sesame\r"} {
+		s.Expect("pwos: (passphrase for the key of what looks secret in files \\(empty: leave the key out\\)|the same again): ")
+		s.Enter(typed)
+	}
+	s.Expect(`steps +1 store\r\n`)
+	if got := s.Status(); got != 0 {
+		t.Errorf("exit status %d", got)
+	}
+	for name, tt := range map[string]struct {
+		typed  []string
+		says   string
+		status int
+	}{
+		"right":   {[]string{"sesame\r", "open sesame\r"}, `state directory`, 0},
+		"wrong":   {[]string{"a\r", "b\r", "c\r"}, `the passphrase of the key of steps is wrong: nothing was restored`, 3},
+		"none":    {[]string{"\r"}, `the key of what looks secret in files was left out`, 0},
+		"stopped": {[]string{"\x03"}, `interrupted`, 1},
+	} {
+		cmd := p.command(t.Context(), "restore", file)
+		state := filepath.Join(p.Dir, name)
+		cmd.Env = append(cmd.Env, "TERM=dumb", "PWOS_STATE_DIR="+state)
+		s := screen.Sit(t, cmd, testkit.Patience)
+		for _, typed := range tt.typed {
+			s.Expect("pwos: passphrase for the key of what looks secret in files \\(empty: leave the key out\\): ")
+			s.Enter(typed)
+		}
+		s.Expect(tt.says)
+		if got := s.Status(); got != tt.status {
+			t.Errorf("%s: exit status %d", name, got)
+		}
+		_, err := os.Lstat(filepath.Join(state, "steps", "key"))
+		if (err == nil) != (name == "right") {
+			t.Errorf("%s: the key: %v", name, err)
+		}
+		if _, err := os.Lstat(state); (err == nil) != (tt.status == 0) {
+			t.Errorf("%s: the state directory: %v", name, err)
+		}
+	}
 }

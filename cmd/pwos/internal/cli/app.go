@@ -138,7 +138,7 @@ func (a *App) Options() (client.Options, error) {
 func (a *App) Keys() client.Keys {
 	keys := client.Keys{Identity: a.Identity, Notice: func(text string) { a.Say("%s", text) }}
 	if canAsk() {
-		keys.Passphrase = askPassphrase
+		keys.Passphrase = keyPassphrase
 	}
 	return keys
 }

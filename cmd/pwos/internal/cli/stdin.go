@@ -27,9 +27,14 @@ const maxPassphrase = 1 << 10
 // errInterrupted is the error of a question at which the user has pressed Ctrl-C or Ctrl-D.
 var errInterrupted = errors.New("interrupted")
 
-// askPassphrase asks for the passphrase of a key file at the controlling terminal.
-func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
-	err = atTerminal(ctx, fmt.Sprintf("passphrase of %s: ", view.Escaped(path)), func(in *PatientFile) (err error) {
+// keyPassphrase asks for the passphrase of a key file at the controlling terminal.
+func keyPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
+	return AskPassphrase(ctx, fmt.Sprintf("passphrase of %s: ", view.Escaped(path)))
+}
+
+// AskPassphrase asks a question at the controlling terminal, and returns the line that is typed, which is not echoed.
+func AskPassphrase(ctx context.Context, question string) (passphrase []byte, err error) {
+	err = atTerminal(ctx, question, func(in *PatientFile) (err error) {
 		if passphrase, err = typed(in, io.Discard); err != nil {
 			err = fmt.Errorf("no passphrase was typed: %w", err)
 		}
