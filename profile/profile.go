@@ -56,7 +56,7 @@ type Profile struct {
 	Cache   bool     `key:"program.cache" flag:"cache" about:"use the caches of npm, pip, cargo, go and others that agents with this setting share"`
 	Restart string   `key:"program.restart" flag:"restart" about:"when to restart it (default never)" enum:"never on-failure always"`
 	Channel string   `key:"program.channel" flag:"channel,shown" about:"its channel to the kernel: stdio or fd3 (default fd3)" enum:"stdio fd3"`
-	Preset  string   `key:"program.preset" flag:"preset" about:"setup for a known program (default: by its name)" enum:"claude codex none"`
+	Preset  string   `key:"program.preset" flag:"preset" about:"setup for an agent host (default: by the name of the program)" takes:"the name of a host, none, or a file that declares one"`
 
 	// Retired: the steps of every agent are kept.
 	Snapshot      bool     `key:"snapshot.take" flag:"snapshot,retired" about:"has no effect any more"`

@@ -78,6 +78,7 @@ func runHook(args []string) int {
 	}
 	if err := run.Answer(ctx, flags.Arg(0), os.Stdin); err != nil {
 		say("%v", err)
+		_, _ = os.Stdout.Write(hookrun.Denial(flags.Arg(0), err)) // the status denies too
 		return hookrun.DenyStatus
 	}
 	return 0

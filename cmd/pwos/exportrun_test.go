@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -30,7 +31,7 @@ func RunFlags() (flags *pflag.FlagSet, help string) {
 }
 
 // Presets returns the names of the presets.
-func Presets() []string { return hostNames(func(h *agentHost) bool { return h.preset != nil }) }
+func Presets() []string { return preset.Names() }
 
 // GitKeys matches the settings of git that agents have from their user.
 const GitKeys = gitKeys

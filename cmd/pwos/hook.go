@@ -16,8 +16,8 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
-	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/internal/front"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -59,10 +59,10 @@ Exit status: 1 it is installed, and a setting of the host switches it off.`,
 			if f.agent.Name == "" {
 				f.agent.Name = args[0]
 			}
-			if err := host.recent(cmd.Context(), args[0]); err != nil {
+			if err := recent(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			entry, err := a.hookEntry(host, args[0], &f.agent)
+			entry, err := a.hookEntry(args[0], &f.agent)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func newHookUninstall(a *app) *cobra.Command {
 }
 
 // hookEntry returns a function that returns the entry of pwos for an event in a host's settings.
-func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) (func(event string) []byte, error) {
+func (a *app) hookEntry(name string, agent *door.Agent) (func(event string) []byte, error) {
 	self, err := hookProgram()
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (a *app) hookEntry(host *hookHost, name string, agent *door.Agent) (func(ev
 	if agent.Allow != nil {
 		command = append(command, "--allow", quote.List(agent.Allow))
 	}
-	return func(event string) []byte { return host.entry(event, command, env) }, nil
+	return func(event string) []byte { return []byte(preset.Named(name).Entry(event, command, env)) }, nil
 }
 
 // hookProgram returns the program that hosts start as a hook.
@@ -145,7 +145,7 @@ func (a *app) tellHook(ctx context.Context, name string) error {
 
 // setHooks returns a host's settings with the hooks of pwos replaced by what entry returns for each event; nil removes one.
 func setHooks(text []byte, host string, entry func(event string) []byte) (_ []byte, err error) {
-	for _, event := range hostNamed(host).hook.events() {
+	for _, event := range preset.Named(host).Events {
 		if text, err = setHook(text, host, event, entry(event)); err != nil {
 			return nil, err
 		}
@@ -204,30 +204,10 @@ func ourHook(hook []byte, host string) bool {
 	return strings.Contains(strings.Join(words, " "), " hook run "+host+" ")
 }
 
-// everyTool returns a settings element that runs a hook for every tool.
-func everyTool(hook []byte) []byte {
-	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
-}
-
-// told returns the command of a hook for an event.
-func told(event string, command []string) []string {
-	if event == hook.PreToolUse {
-		return command
-	}
-	return append(command[:len(command):len(command)], "--tell")
-}
-
-func assignments(env [][2]string) (all []string) {
-	for _, one := range env {
-		all = append(all, one[0]+"="+one[1])
-	}
-	return all
-}
-
 var version3 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+`) })
 
-// recent returns an error if the host is not installed, or is older than the version that its hooks were tested with.
-func (h *hookHost) recent(ctx context.Context, name string) error {
+// recent returns an error if a host is not installed, or is older than the version that its hooks were tested with.
+func recent(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, cli.UsualTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, "--version").Output()
@@ -238,8 +218,9 @@ func (h *hookHost) recent(ctx context.Context, name string) error {
 	if is == "" {
 		return fmt.Errorf("%s --version printed no version: %.100q", name, out)
 	}
-	if older(is, h.oldest) {
-		return fmt.Errorf("%s %s may use the tool although its hook denies or fails: install %s or newer", name, is, h.oldest)
+	oldest := preset.Named(name).Oldest
+	if older(is, oldest) {
+		return fmt.Errorf("%s %s may use the tool although its hook denies or fails: install %s or newer", name, is, oldest)
 	}
 	return nil
 }

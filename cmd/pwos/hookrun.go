@@ -8,12 +8,13 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/hookrun"
+	"github.com/promptware-os/pwos/door/preset"
 )
 
 func newHookRun(a *app) *cobra.Command {
 	run := hookrun.Run{Agent: door.Agent{Via: "hook"}, Dial: a.DialRunning, Say: a.Say}
 	cmd := &cobra.Command{
-		Use:   "run claude|codex",
+		Use:   "run NAME",
 		Short: "answer a host's question, on stdin",
 		Long: `A host with the hook starts run before each use of a tool. run reads the host's question
 from stdin, and asks the kernel. If the tool is granted, it prints nothing, and the host
@@ -27,10 +28,11 @@ ended. An event that tells something denies nothing: exit status 0.
 Hosts start "pwos-front hook run" where that is installed beside pwos: the same, and a small
 program, which starts faster.`,
 		Example: `  pwos hook run claude --as claude < question.json`,
-		Args:    cli.Arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		Args:    cli.Arguments(cobra.ExactArgs(1)), ValidArgs: preset.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := run.Answer(cmd.Context(), args[0], a.Stdin); err != nil {
 				fmt.Fprintf(a.Stderr, "pwos: %s\n", err)
+				_, _ = a.Stdout.Write(hookrun.Denial(args[0], err)) // the status denies too
 				return cli.ExitStatus(hookrun.DenyStatus)
 			}
 			return nil

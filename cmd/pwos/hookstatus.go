@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/hook"
 	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -117,7 +118,7 @@ func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 		}
 	}
 	if s.installed && s.off == "" {
-		if err := h.recent(ctx, name); err != nil {
+		if err := recent(ctx, name); err != nil {
 			s.off = err.Error()
 		}
 	}
@@ -126,7 +127,7 @@ func (h *hookHost) state(ctx context.Context, name string) (*hookState, error) {
 
 // untold returns why a host's settings do not end steps; "" if they do.
 func (h *hookHost) untold(path string, text []byte, name string) (string, error) {
-	for _, event := range h.told {
+	for _, event := range preset.Named(name).Events[1:] {
 		at, err := findHook(text, name, event)
 		switch {
 		case err != nil:

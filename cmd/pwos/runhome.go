@@ -86,8 +86,8 @@ func agentHomes() (agenthome.Store, error) {
 	return agenthome.Store(filepath.Join(state, "homes")), err
 }
 
-// giveHome gives the program its home, with these files, and returns where it is.
-func (j *job) giveHome(ctx context.Context, files map[string]string) (path string, err error) {
+// giveHome gives the program its home, with the files for a home there, and returns where it is. nil files are none.
+func (j *job) giveHome(ctx context.Context, files func(home string) (map[string]string, error)) (path string, err error) {
 	open := agenthome.At
 	at := j.home
 	if at == "" {
@@ -130,7 +130,13 @@ func (j *job) giveHome(ctx context.Context, files map[string]string) (path strin
 		want[".config/pnpm/config.yaml"] = fmt.Sprintf("storeDir: %q\n", pnpm)
 		want[".config/pnpm/rc"] = "store-dir=" + pnpm + "\n" // before version 11
 	}
-	maps.Copy(want, files)
+	if files != nil {
+		more, err := files(home.Path)
+		if err != nil {
+			return "", err
+		}
+		maps.Copy(want, more)
+	}
 	if err := home.Prepare(want); err != nil {
 		return "", err
 	}

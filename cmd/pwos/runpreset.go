@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +11,8 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/preset"
 )
-
-// doors are the commands that connect a host to the kernel: its MCP server and its hook.
-type doors struct {
-	server mcpEntry
-	hook   []string // it also gets the variables of server
-	keyed  bool     // the kernel has the host's key
-}
 
 // setUp completes a job: with a home, and what a preset has for its program.
 func (a *app) setUp(ctx context.Context, j *job) error {
@@ -28,9 +21,11 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 			return cli.Misuse("pwos run", err)
 		}
 	}
-	host := cmp.Or(j.profile.Preset, filepath.Base(j.args[0]))
-	known := hostNamed(host)
-	if known == nil || known.preset == nil {
+	host, err := j.host()
+	if err != nil {
+		return cli.Misuse("pwos run", err)
+	}
+	if host == nil {
 		if j.home == "" && j.input.Program.Env["HOME"] != "" {
 			if j.profile.Cache {
 				return cli.Misuse("pwos run", errors.New("--cache is for a home that pwos gives: name one with --home, and not as the variable HOME"))
@@ -40,35 +35,77 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		_, err := j.giveHome(ctx, nil)
 		return err
 	}
-	p := known.preset
-	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
-		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: import settings into its home with \"pwos home import\", or --preset none", p.own, host))
+	if option := reserved(host, j.args[1:]); option != "" {
+		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: import settings into its home with \"pwos home import\", or --preset none", option, host.Name))
+	}
+	doors, err := a.doors(host.Name)
+	if err != nil {
+		return err
+	}
+	var start preset.Start
+	home, err := j.giveHome(ctx, func(home string) (_ map[string]string, err error) {
+		doors.Home = home
+		start, err = host.Start(doors)
+		return start.Files, err
+	})
+	if err != nil {
+		return err
 	}
 	program := &j.input.Program
-	home, err := j.giveHome(ctx, p.settings)
-	if err != nil {
-		return err
-	}
-	d, err := a.doors(host)
-	if err != nil {
-		return err
-	}
 	if s := program.Sandbox; s.Named() != "off" {
-		s.Read = append(s.Read, d.server.command, d.hook[0])
-		for name := range p.settings { // it may only read them
+		s.Read = append(s.Read, doors.Server[0], doors.Hook[0])
+		for name := range start.Files { // it may only read them
 			s.Read = append(s.Read, filepath.Join(home, name))
 		}
 	}
-	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.profile.Allow, "Upstream:"+p.upstream) || slices.Contains(j.profile.Allow, "Upstream:*"))
-	env := maps.Clone(p.env)
-	for _, one := range d.server.env { // for programs that the host starts; the doors have them in their own settings
+	env := start.Env
+	for _, one := range doors.Env { // for programs that the host starts; the doors have them in their own settings
 		env[one[0]] = one[1]
 	}
 	maps.Copy(env, program.Env)
 	env["HOME"] = home
 	program.Env = env
-	program.Command = p.started(program.Command, d, j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal())
+	program.Command = slices.Concat(program.Command[:1], start.Args, program.Command[1:])
+	script := ""
+	if j.keyed(host) {
+		script = host.Keyed()
+	}
+	program.Command = scripted(script, program.Command, j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal())
 	return nil
+}
+
+// host returns the agent host that the program is, nil for any other program.
+func (j *job) host() (*preset.Host, error) {
+	switch given := j.profile.Preset; {
+	case given == "none":
+		return nil, nil
+	case given == "":
+		return preset.Named(filepath.Base(j.args[0])), nil
+	case preset.Named(given) != nil:
+		return preset.Named(given), nil
+	default:
+		return nil, fmt.Errorf("--preset takes %s or none, not %q", strings.Join(preset.Names(), ", "), given)
+	}
+}
+
+// reserved returns an option of args that the user may not give; "" if there is none.
+func reserved(host *preset.Host, args []string) string {
+	for _, option := range host.Reserved {
+		if slices.ContainsFunc(args, func(arg string) bool { return arg == option || strings.HasPrefix(arg, option+"=") }) {
+			return option
+		}
+	}
+	return ""
+}
+
+// keyed reports whether the kernel may have the key of the host's model for it.
+func (j *job) keyed(host *preset.Host) bool {
+	if j.input.Program.Sandbox.Network() != "kernel" {
+		return false
+	}
+	return slices.ContainsFunc(host.Upstreams, func(u preset.Upstream) bool {
+		return slices.Contains(j.profile.Allow, "Upstream:"+u.Name) || slices.Contains(j.profile.Allow, "Upstream:*")
+	})
 }
 
 // jobControl is a shell script that runs a program as a job, as an interactive shell does. Otherwise
@@ -84,13 +121,8 @@ while jobs %1 >/dev/null 2>&1; do
 done
 exit $status`
 
-// started returns the command that starts the program, in a shell if it needs a script.
-func (p *preset) started(argv []string, d *doors, tty bool) []string {
-	argv = p.command(argv, d)
-	script := ""
-	if d.keyed {
-		script = p.keyed
-	}
+// scripted returns the command that starts a program, in a shell if it needs a script.
+func scripted(script string, argv []string, tty bool) []string {
 	switch {
 	case tty:
 		script += jobControl
@@ -104,7 +136,7 @@ func (p *preset) started(argv []string, d *doors, tty bool) []string {
 
 // doors returns the doors for an agent of this kernel. They name no agent, since the kernel recognises the processes that it
 // started.
-func (a *app) doors(host string) (*doors, error) {
+func (a *app) doors(host string) (*preset.Doors, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self) // the kernel accepts no symbolic link here
@@ -120,9 +152,8 @@ func (a *app) doors(host string) (*doors, error) {
 	if err != nil {
 		return nil, err
 	}
-	env = env[:1] // only the runtime directory: the other paths are hidden from the agent
-	return &doors{
-		server: mcpEntry{command: self, args: []string{"mcp", "serve", "--no-spawn"}, env: env},
-		hook:   []string{asked, "hook", "run", host},
+	return &preset.Doors{
+		Server: []string{self, "mcp", "serve", "--no-spawn"}, Hook: []string{asked, "hook", "run", host},
+		Env: env[:1], // only the runtime directory: the other paths are hidden from the agent
 	}, nil
 }

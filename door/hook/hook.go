@@ -9,14 +9,16 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// most is the longest hook input, in bytes.
-const most = 32 << 20
+// Longest is the longest hook input, in bytes.
+const Longest = 32 << 20
 
 // Bounds of the recorded input of a tool, in bytes. An input of at most longText bytes is recorded in full. In a longer one, members
 // longer than longText are cut. If it is still longer than longInput, only its digest is recorded.
@@ -28,18 +30,35 @@ const (
 // longPrompt bounds a prompt, in bytes: of a longer one the beginning is told.
 const longPrompt = 60 << 10
 
-// The events of hosts. Claude Code and Codex use the same names and the same form: an object with hook_event_name and session_id, and of
-// a tool with tool_name, tool_input and tool_use_id.
+// HostTime is the time limit that a host is to give its hook. It is longer than that of the hook, which denies before the host gives up.
+const HostTime = 60 * time.Second
+
+// The events of hosts. All use the same form: an object with hook_event_name and session_id, and of a tool with tool_name, tool_input and,
+// if the host has a name for the use, tool_use_id.
 const (
 	PreToolUse         = "PreToolUse"
 	PostToolUse        = "PostToolUse"
-	PostToolUseFailure = "PostToolUseFailure" // only of Claude Code
-	PostToolBatch      = "PostToolBatch"      // only of Claude Code: all tools that one answer of the model used have ended
+	PostToolUseFailure = "PostToolUseFailure"
+	PostToolBatch      = "PostToolBatch" // of Claude Code: all tools that one answer of the model used have ended
 	UserPromptSubmit   = "UserPromptSubmit"
 	SessionEnd         = "SessionEnd"
-	PreModelRequest    = "PreModelRequest" // only of Codex
-	Interrupt          = "Interrupt"       // only of Codex
+	PreModelRequest    = "PreModelRequest" // of Codex
+	Interrupt          = "Interrupt"       // of Codex
+	BeforeTool         = "BeforeTool"      // this and the following ones of Gemini CLI
+	AfterTool          = "AfterTool"
+	BeforeModel        = "BeforeModel"
+	BeforeAgent        = "BeforeAgent"
 )
+
+// Asks reports whether a hook for an event asks. The others tell, and deny nothing.
+func Asks(event string) bool { return event == PreToolUse || event == BeforeTool }
+
+// Dialect is what a host has of its own. The zero Dialect is that of Codex.
+type Dialect struct {
+	Failures bool   // it has an event of its own for a tool that failed, so that the other one says that none has
+	Server   string // what precedes the names of the tools of the MCP server pwos; "": mcp__pwos__, or it names the server apart
+	JSON     bool   // it hears why a tool is denied from standard output, as JSON
+}
 
 // every stands for all uses of tools in Step.End.
 const every = "*"
@@ -55,13 +74,13 @@ type Question struct {
 
 // Read parses the hook input of a host. A question without a name of its event is one about a tool. With an error, the question is nil
 // unless its event is one that denies nothing.
-func Read(host string, r io.Reader) (*Question, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
+func Read(host string, d Dialect, r io.Reader) (*Question, error) {
+	text, err := io.ReadAll(io.LimitReader(r, Longest+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read question: %w", err)
-	case len(text) > most:
-		return nil, fmt.Errorf("it is longer than %d bytes", most)
+	case len(text) > Longest:
+		return nil, fmt.Errorf("it is longer than %d bytes", Longest)
 	case !schema.Valid(text):
 		return nil, errors.New("it is not one strict JSON value")
 	}
@@ -76,18 +95,18 @@ func Read(host string, r io.Reader) (*Question, error) {
 		}
 	}
 	switch event {
-	case PreToolUse:
-		return before(host, question)
-	case PostToolUse, PostToolUseFailure:
-		return after(host, event, question)
-	case PostToolBatch, UserPromptSubmit, SessionEnd, PreModelRequest, Interrupt:
+	case PreToolUse, BeforeTool:
+		return d.before(host, question)
+	case PostToolUse, PostToolUseFailure, AfterTool:
+		return d.after(host, event, question)
+	case PostToolBatch, UserPromptSubmit, SessionEnd, PreModelRequest, Interrupt, BeforeModel, BeforeAgent:
 		// The host tells nothing more of a tool that was interrupted or not permitted, and Codex nothing of a patch.
 		session, err := thread(question)
 		if err != nil {
 			return new(Question), err
 		}
 		q := &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}}
-		if text, err := str(question, "prompt"); event == UserPromptSubmit && err == nil {
+		if text, err := str(question, "prompt"); (event == UserPromptSubmit || event == BeforeAgent) && err == nil && text != "" {
 			q.Prompt = &schema.PromptSubmitInput{Host: host, Session: session, Text: clip.Text(text, longPrompt)}
 		}
 		return q, nil
@@ -96,12 +115,12 @@ func Read(host string, r io.Reader) (*Question, error) {
 }
 
 // before returns the calls of a tool that is about to be used.
-func before(host string, question map[string]schema.Value) (*Question, error) {
+func (d Dialect) before(host string, question map[string]schema.Value) (*Question, error) {
 	session, err := str(question, "session_id")
 	if err != nil {
 		return nil, err
 	}
-	tool, err := str(question, "tool_name")
+	tool, err := d.tool(question)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +129,7 @@ func before(host string, question map[string]schema.Value) (*Question, error) {
 		return nil, errors.New("tool_input is missing")
 	}
 	kept, cut := short(input)
-	in := &schema.ToolUseInput{Host: host, Session: session, Tool: schema.HostTool(tool), Input: kept, Cut: cut}
+	in := &schema.ToolUseInput{Host: host, Session: session, Tool: tool, Input: kept, Cut: cut}
 	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
 		in.Cwd = cwd
 	}
@@ -126,24 +145,47 @@ func before(host string, question map[string]schema.Value) (*Question, error) {
 }
 
 // after returns the call of a tool that was used.
-func after(host, event string, question map[string]schema.Value) (*Question, error) {
+func (d Dialect) after(host, event string, question map[string]schema.Value) (*Question, error) {
 	session, err := thread(question)
 	if err != nil {
 		return new(Question), err
 	}
-	tool, err := str(question, "tool_name")
+	tool, err := d.tool(question)
 	if err != nil {
 		return new(Question), err
 	}
-	end := &schema.StepEndInput{Host: host, Session: session, Tool: schema.HostTool(tool), Use: use(question)}
-	if event == PostToolUseFailure || tellsFailures(host) {
+	end := &schema.StepEndInput{Host: host, Session: session, Tool: tool, Use: use(question)}
+	if event == PostToolUseFailure || d.Failures {
 		end.Failed = new(event == PostToolUseFailure)
 	}
 	return &Question{End: end}, nil
 }
 
-// tellsFailures reports whether a host has an event of its own for a tool that failed. Codex has one for both, which does not say.
-func tellsFailures(host string) bool { return host == "claude" }
+// tool returns the name in grants of the tool that is used.
+func (d Dialect) tool(question map[string]schema.Value) (string, error) {
+	name, err := str(question, "tool_name")
+	if err != nil {
+		return "", err
+	}
+	if question["mcp_context"] != nil { // Gemini CLI names the server and its tool apart
+		of, err := members(question["mcp_context"])
+		if err != nil {
+			return "", fmt.Errorf("mcp_context: %w", err)
+		}
+		server, err := str(of, "server_name")
+		if err != nil {
+			return "", fmt.Errorf("mcp_context: %w", err)
+		}
+		tool, err := str(of, "tool_name")
+		if err != nil {
+			return "", fmt.Errorf("mcp_context: %w", err)
+		}
+		name = "mcp__" + server + "__" + tool
+	} else if tool, ok := strings.CutPrefix(name, d.Server); ok && d.Server != "" {
+		name = "mcp__" + schema.OwnServer + "__" + tool
+	}
+	return schema.HostTool(name), nil
+}
 
 // thread returns what uses its tools one answer of the model after the other: a session, or a subagent of it.
 func thread(question map[string]schema.Value) (string, error) {

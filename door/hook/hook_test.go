@@ -12,10 +12,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+var (
+	claude   = hook.Dialect{Failures: true}
+	dialects = map[string]hook.Dialect{"claude": claude, "copilot": {Server: "pwos-", JSON: true}}
+)
+
 // TestRead checks the input that Read returns, and the names of MCP tools.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	q, err := hook.Read("claude", strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
+	q, err := hook.Read("claude", claude, strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +37,16 @@ func TestReadRefuses(t *testing.T) {
 		"": "not one strict JSON value", "{": "not one strict JSON value", "[]": "not a JSON object", "{} {}": "not one strict JSON value",
 		`{"session_id":"s"}`: "tool_name is missing", `{"session_id":1,"tool_name":"a","tool_input":1}`: "session_id is not a string",
 		`{"session_id":"s","tool_name":"","tool_input":1}`: "tool_name is not a string", `{"session_id":"s","tool_name":"a"}`: "tool_input is missing",
-		`{"session_id":"s","session_id":"t","tool_name":"a","tool_input":1}`: "not one strict JSON value",
+		`{"session_id":"s","session_id":"t","tool_name":"a","tool_input":1}`:                                 "not one strict JSON value",
+		`{"session_id":"s","tool_name":"a","tool_input":1,"mcp_context":1}`:                                  "mcp_context: it is not a JSON object",
+		`{"session_id":"s","tool_name":"a","tool_input":1,"mcp_context":{"server_name":"a"}}`:                "mcp_context: tool_name is missing",
+		`{"session_id":"s","tool_name":"a","tool_input":1,"mcp_context":{"server_name":"","tool_name":"b"}}`: "mcp_context: server_name is not a string",
 		`{"hook_event_name":1}`: "hook_event_name is not a string", `{"hook_event_name":""}`: "hook_event_name is not a string",
 		`{"hook_event_name":"PostToolUse","session_id":"s"}`: "tool_name is missing", `{"hook_event_name":"PostToolUse","tool_name":"a"}`: "session_id is missing",
 		`{"hook_event_name":"PostToolUseFailure","session_id":"s","tool_name":[]}`: "tool_name is not a string", `{"hook_event_name":"PostToolBatch"}`: "session_id is missing",
 	} {
 		tells := strings.Contains(text, `"Post`)
-		if q, err := hook.Read("claude", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) || (q != nil) != tells {
+		if q, err := hook.Read("claude", claude, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) || (q != nil) != tells {
 			t.Errorf("%q: %+v %v, want %q", text, q, err, want)
 		}
 	}
@@ -50,7 +58,7 @@ func TestReadBounds(t *testing.T) {
 	const most, text, input = 32 << 20, 2 << 10, 10 << 10
 	read := func(tool string, length int) ([]string, error) {
 		question := `{"session_id":"s","tool_name":"Write","tool_input":` + tool + `}`
-		q, err := hook.Read("claude", strings.NewReader(question+strings.Repeat(" ", max(0, length-len(question)))))
+		q, err := hook.Read("claude", claude, strings.NewReader(question+strings.Repeat(" ", max(0, length-len(question)))))
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +110,7 @@ func TestShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := hook.Read("claude", strings.NewReader(string(question)))
+		q, err := hook.Read("claude", claude, strings.NewReader(string(question)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -147,10 +155,18 @@ func TestEvents(t *testing.T) {
 		{"claude", `{"hook_event_name":"SessionEnd"` + tool, ends},
 		{"claude", `{"hook_event_name":"PreModelRequest"` + tool, ends},
 		{"claude", `{"hook_event_name":"Interrupt"` + tool, ends},
+		{"gemini", `{"hook_event_name":"BeforeTool","session_id":"s","tool_name":"glob","tool_input":1}`, ` asks glob begins {"host":"gemini","session":"s","tool":"glob","input_digest":"sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s="}`},
+		{"gemini", `{"hook_event_name":"AfterTool","session_id":"s","tool_name":"mcp_a_b_c","mcp_context":{"server_name":"a_b","tool_name":"c"}}`, ` ends {"host":"gemini","session":"s","tool":"mcp/a_b/c"}`},
+		{"gemini", `{"hook_event_name":"AfterTool","session_id":"s","tool_name":"mcp_a__b_c","mcp_context":{"server_name":"a__b","tool_name":"c"}}`, ` ends {"host":"gemini","session":"s","tool":"mcp__a__b__c"}`},
+		{"gemini", `{"hook_event_name":"BeforeModel","session_id":"s"}`, ` ends {"host":"gemini","session":"s","tool":"*"}`},
+		{"gemini", `{"hook_event_name":"BeforeAgent","session_id":"s","prompt":"p"}`, ` ends {"host":"gemini","session":"s","tool":"*"} prompt p`},
+		{"qwen", `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":""}`, ` ends {"host":"qwen","session":"s","tool":"*"}`},
+		{"copilot", `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"pwos-Memory_Set"}`, ` ends {"host":"copilot","session":"s","tool":"mcp/pwos/Memory_Set"}`},
+		{"copilot", `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"pwos"}`, ` ends {"host":"copilot","session":"s","tool":"pwos"}`},
 		{"claude", `{"hook_event_name":"pretooluse"` + tool, ""},
 		{"claude", `{"hook_event_name":"Stop"}`, ""},
 	} {
-		q, err := hook.Read(tc.host, strings.NewReader(tc.text))
+		q, err := hook.Read(tc.host, dialects[tc.host], strings.NewReader(tc.text))
 		if err != nil {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
@@ -165,6 +181,9 @@ func TestEvents(t *testing.T) {
 			end, err := schema.StepEnd.Encode(q.End)
 			testkit.Must(t, err)
 			got += " ends " + string(end)
+		}
+		if q.Prompt != nil {
+			got += " prompt " + q.Prompt.Text
 		}
 		if got != tc.want {
 			t.Errorf("%.200s: %s, want %s", tc.text, got, tc.want)

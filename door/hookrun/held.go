@@ -7,25 +7,24 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/internal/held"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
 )
 
-// writers are the tools of hosts that change the file that their input names.
-var writers = [...]string{"Edit", "MultiEdit", "NotebookEdit", "Write"}
-
 // heldFrom returns why a tool cannot change the file that its input names, if that is one that programs outside run, and an agent may only
 // read; nil otherwise. The tool would only say that the file system is read-only.
 func heldFrom(use *schema.ToolUseInput) error {
-	if !slices.Contains(writers[:], use.Tool) {
+	host := preset.Named(use.Host)
+	if host == nil || !slices.Contains(host.Tools.Write, use.Tool) {
 		return nil
 	}
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(use.Input)
 	if err != nil {
 		return nil // the tool says so
 	}
-	for _, member := range []string{"file_path", "notebook_path"} {
+	for _, member := range []string{"file_path", "notebook_path", "path", "filePath"} {
 		value, given := (*members.(*map[string]schema.Value))[member]
 		if !given {
 			continue

@@ -3,6 +3,7 @@
 package hookrun
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,20 +14,19 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
 )
 
-// DenyStatus is the exit status with which a hook of Claude Code or Codex denies a tool.
+// DenyStatus is the exit status with which a hook denies a tool.
 const DenyStatus = 2
 
-// HostTime is the time limit that a host is to give its hook. It is longer than that of the hook, which denies before the host gives up.
-const HostTime = 60 * time.Second
-
-// Time limits of a hook: for reaching the kernel, and for its answer, since a call may wait for approval. A step may begin for
-// stepTime also after a late approval.
+// Time limits of a hook, within the one that a host gives it: for the host's question, for reaching the kernel, and for its answer, since a
+// call may wait for approval. A step may begin for stepTime also after a late approval.
 const (
+	readTime  = 2 * time.Second
 	reachTime = 10 * time.Second
 	hookTime  = 55 * time.Second
 	stepTime  = 3 * time.Second
@@ -42,7 +42,12 @@ type Run struct {
 
 // Answer answers the question of a host. The error is why the tool is denied.
 func (r *Run) Answer(ctx context.Context, host string, question io.Reader) error {
-	q, err := hook.Read(host, question)
+	dialect := dialectOf(host)
+	text, err := read(ctx, question)
+	var q *hook.Question
+	if err == nil {
+		q, err = hook.Read(host, dialect, bytes.NewReader(text))
+	}
 	switch {
 	case err != nil && (r.Tell || q != nil):
 		r.Say("the host's question is invalid: %v", err)
@@ -57,6 +62,50 @@ func (r *Run) Answer(ctx context.Context, host string, question io.Reader) error
 	}
 	return nil
 }
+
+// dialectOf returns the dialect of a host. Others ask as Claude Code does.
+func dialectOf(host string) hook.Dialect {
+	if h := preset.Named(host); h != nil {
+		return h.Dialect
+	}
+	return hook.Dialect{}
+}
+
+// Denial returns what a host reads on standard output about a tool that is denied, in addition to the status; nil for most.
+func Denial(host string, why error) []byte {
+	if !dialectOf(host).JSON {
+		return nil
+	}
+	text := append([]byte(`{"permissionDecision":"deny","permissionDecisionReason":`), schema.AppendString(nil, "pwos: "+why.Error())...)
+	return append(text, "}\n"...)
+}
+
+// read reads a host's question. A host that does not end it must not wait until it gives up on the hook, and uses the tool; the process
+// ends then, and with it what reads.
+func read(ctx context.Context, question io.Reader) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readTime, errLate)
+	defer cancel()
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(question, hook.Longest+1))
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("read question: %w", r.err)
+		}
+		return r.text, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+var errLate = fmt.Errorf("it did not end within %v", readTime)
 
 // within returns a context that ends after d.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

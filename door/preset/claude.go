@@ -1,0 +1,45 @@
+package preset
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/door/hook"
+)
+
+// claude is Claude Code.
+func claude() *Host {
+	return &Host{
+		Name: "claude", Package: "@anthropic-ai/claude-code", Tested: "2.1.332", Oldest: "2.1.330",
+		Args: []string{
+			// The kernel checks the tools of pwos itself.
+			`--settings={"disableAllHooks":false,"hooks":{{hooks}},"sandbox":{"enabled":false},"permissions":{"allow":["mcp__pwos"]}}`,
+			`--mcp-config={"mcpServers":{"pwos":{{mcp}}}}`,
+		},
+		Env: map[string]string{
+			"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+			"IS_SANDBOX": "1", // allows root to skip the host's permission prompts
+		},
+		Files:    map[string]string{".claude/settings.json": "{}\n"},
+		Reserved: []string{"--settings"},
+		// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.
+		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},
+		Dialect:   hook.Dialect{Failures: true},
+		Upstreams: []Upstream{{"anthropic", map[string]string{"ANTHROPIC_BASE_URL": "$url", "ANTHROPIC_AUTH_TOKEN": held}}},
+		Servers:   []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
+		Tools: Tools{
+			Read: []string{"Read"}, Write: []string{"Edit", "MultiEdit", "NotebookEdit", "Write"},
+			Run: []string{"Bash"}, Search: []string{"Glob", "Grep", "ToolSearch", "WebSearch"},
+		},
+		entry: claudeEntry,
+	}
+}
+
+// claudeEntry makes Claude Code run the command without a shell and, if it asks, block the tool if the command cannot start, fails or
+// times out. Without onFailure, Claude Code would continue.
+func claudeEntry(_ string, c *hookCommand) string {
+	failure := ""
+	if c.asks {
+		failure = `"onFailure":"block",`
+	}
+	return everyTool(fmt.Sprintf(`"command":%s,"args":%s,%s"timeout":%d`, jsonText(c.words[0]), jsonList(c.words[1:]), failure, seconds))
+}

@@ -1,0 +1,84 @@
+// Package preset declares the agent hosts that pwos runs (PROTOCOL 11): how each is started so that its tools ask the kernel first. A
+// declaration is facts and texts; nothing here starts a program or touches a file.
+package preset
+
+import (
+	"slices"
+
+	"github.com/promptware-os/pwos/door/hook"
+)
+
+// Host declares an agent host. In Args, Env and Files, {{…}} stands for what is known at a start: see Doors.
+type Host struct {
+	Name    string // of its program, and in Tool:NAME/TOOL
+	Package string // of npm
+	Tested  string // the version that was found to be as declared
+	Oldest  string // an older one may use a tool although its hook denies or fails; "": not known
+
+	Args  []string          // precede the user's
+	Env   map[string]string // the user's override it
+	Files map[string]string // below its home: it may only read them, and "pwos home import" replaces them
+
+	// Reserved are options that the user may not give, since Args depends on being the only one that sets them.
+	Reserved []string
+
+	Events  []string     // of its hooks: the first one asks, and the others tell when a tool has ended
+	Dialect hook.Dialect // of what its hook gets and answers
+	// FailsOpen: if the hook is missing, crashes or is late, a tool is used. Then the sandbox and the rules about programs are what holds.
+	FailsOpen bool
+
+	Upstreams []Upstream // of its model, the preferred one first
+	Servers   []string   // that it reaches itself: its model and its login
+
+	Tools Tools
+
+	entry func(event string, c *hookCommand) string // an element of the list of hooks for an event, as JSON
+	more  func(d *Doors) map[string]string          // what else stands for something
+	// script, a shell script, is used where the kernel has the key and Upstreams cannot say how. "$@" is the command.
+	script string
+}
+
+// Tools are the host's own tools by what they do, as they are named in grants. Others are of no kind.
+type Tools struct {
+	Read, Write, Run, Search []string
+}
+
+// Upstream is a service whose key the kernel adds: what its host has in its environment then.
+type Upstream struct {
+	Name string            // as in Upstream:NAME
+	Env  map[string]string // $url is where the kernel serves it
+}
+
+// held is sent as a key by hosts for which the kernel has the real one.
+const held = "held-by-the-kernel"
+
+// Hosts returns the hosts that are declared here.
+func Hosts() []*Host {
+	return []*Host{claude(), codex(), copilot(), gemini(), opencode(), pi(), qwen()}
+}
+
+// Names returns their names.
+func Names() (names []string) {
+	for _, h := range Hosts() {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// Named returns the host of a name, or nil.
+func Named(name string) *Host {
+	hosts := Hosts()
+	if i := slices.IndexFunc(hosts, func(h *Host) bool { return h.Name == name }); i >= 0 {
+		return hosts[i]
+	}
+	return nil
+}
+
+// Grant returns the patterns that allow the host its own tools, and its model where the kernel has the key.
+func (h *Host) Grant() []string {
+	patterns := []string{"Tool:" + h.Name + "/*"}
+	for _, u := range h.Upstreams {
+		patterns = append(patterns, "Upstream:"+u.Name)
+	}
+	return patterns
+}

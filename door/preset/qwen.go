@@ -1,0 +1,31 @@
+package preset
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/door/hook"
+)
+
+// qwen is Qwen Code.
+func qwen() *Host {
+	return &Host{
+		Name: "qwen", Package: "@qwen-code/qwen-code", Tested: "0.24.4", Oldest: "0.24.4",
+		Env: map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{home}}/.qwen/pwos.json", "QWEN_SANDBOX": "false", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"},
+		Files: map[string]string{
+			".qwen/pwos.json": `{"disableAllHooks":false,"hooks":{{hooks}},"tools":{"toolSearch":{"enabled":false}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},` +
+				`"mcpServers":{"pwos":{"command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}},"trust":true}}}` + "\n",
+		},
+		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.UserPromptSubmit, hook.SessionEnd},
+		Dialect:   hook.Dialect{Failures: true},
+		FailsOpen: true,
+		Upstreams: []Upstream{{"openai", map[string]string{"OPENAI_BASE_URL": "$url", "OPENAI_API_KEY": held, "QWEN_DEFAULT_AUTH_TYPE": "openai"}}},
+		Servers:   []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "chat.qwen.ai", "portal.qwen.ai"},
+		Tools: Tools{
+			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"edit", "notebook_edit", "write_file"},
+			Run: []string{"run_shell_command"}, Search: []string{"glob", "grep_search"},
+		},
+		entry: func(_ string, c *hookCommand) string {
+			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), seconds))
+		},
+	}
+}
