@@ -60,6 +60,7 @@ type Daemon struct {
 
 	writable sync.Map // bind.Place by PID: where each program that was started may write
 	execs    execs.Keeper
+	calls    execs.Calls
 	// replace is called with the state machines before the kernel is created.
 	replace func(map[schema.Domain]kernel.Domain)
 

@@ -6,7 +6,9 @@ import (
 	"syscall"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/execs"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -19,7 +21,7 @@ func (d *Daemon) watchExecs(c *host.Command) {
 	}
 	pid := c.PID
 	c.Exec = func(ctx context.Context, e *host.Exec) syscall.Errno {
-		refused := d.refuses(ctx, pid, e)
+		refused, advice := d.refuses(ctx, pid, e)
 		switch {
 		case refused == nil:
 			d.execs.Add(pid, e, "")
@@ -28,26 +30,28 @@ func (d *Daemon) watchExecs(c *host.Command) {
 			d.execs.Add(pid, e, "")
 			return syscall.ENOENT
 		}
-		d.execs.Add(pid, e, refused.Text())
+		r := d.execs.Add(pid, e, refused.Text())
+		d.calls.Refused(pid, told(&r, refused, advice))
 		return syscall.EACCES
 	}
 }
 
-// refuses returns why an agent's process may not execute a program, nil if it may. What rules refuse or ask about is a call of the agent,
+// refuses returns why an agent's process may not execute a program, nil if it may, and the advice of the rule. What rules refuse or ask about is a call of the agent,
 // Program.Exec. The program that the agent is started with was judged with the call that starts it.
-func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) *fault.Fault {
+func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) (why *fault.Fault, advice string) {
 	if e.First || !d.policies.JudgesPrograms() { // the usual case
-		return nil
+		return nil, ""
 	}
 	in := &schema.ProgramExecInput{Path: strings.ToValidUTF8(e.Path, "\uFFFD"), Cwd: strings.ToValidUTF8(e.Dir, "\uFFFD"), Cut: e.Cut, Hidden: e.Hidden, Argv: make([]string, len(e.Args))}
 	for i, arg := range e.Args {
 		in.Argv[i] = strings.ToValidUTF8(arg, "\uFFFD")
 	}
-	if !d.policies.Program(pid, d.kernel.Tick(), in) {
-		return nil
+	decides, advice := d.policies.Program(pid, d.kernel.Tick(), in)
+	if !decides {
+		return nil, ""
 	}
 	if e.Missing { // a search in PATH goes on, and is judged where the program is
-		return fault.PolicyDenied.New("a rule decides about %s, which is not there", fault.Clip(e.Path))
+		return fault.PolicyDenied.New("a rule decides about %s, which is not there", fault.Clip(e.Path)), ""
 	}
 	_, err := d.kernel.Do(ctx, kernel.Own{
 		Caller:  kernel.Caller{PID: pid, Kernel: true, Via: "channel"},
@@ -55,7 +59,30 @@ func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) *fault.Fa
 		Run:     func(context.Context, *kernel.Job) ([]byte, error) { return schema.SuccessOutput{}.AppendJSON(nil), nil },
 	})
 	if err == nil {
-		return nil
+		return nil, ""
 	}
-	return fault.Of(err)
+	return fault.Of(err), advice
+}
+
+// Bounds of what the end of a tool call says of a refusal, in bytes.
+const (
+	longestRefused = 300
+	longestReason  = 400
+	longestRule    = 256
+)
+
+// told returns what the end of a tool call says of a refusal.
+func told(r *execs.Record, why *fault.Fault, advice string) *schema.StepRefused {
+	out := &schema.StepRefused{Program: clip.Text(r.Line(), longestRefused), Error: string(why.ID), Why: clip.Text(why.Message, longestReason)}
+	if why.ID != fault.ApprovalPending { // an agent cannot follow the advice to approve it
+		advice = why.Fix
+	}
+	out.Fix = clip.Text(advice, longestReason)
+	if rule := why.Detail("rule"); rule != "" {
+		out.Rule = new(clip.Text(rule, longestRule))
+	}
+	if question := why.Detail("approval"); question != "" {
+		out.Approval = &question
+	}
+	return out
 }

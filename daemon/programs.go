@@ -55,6 +55,7 @@ func (d *Daemon) hosting() actors.Hosting {
 			d.trees.Leave(pid)
 			d.prompts.Ended(pid)
 			d.execs.Take(pid) // nobody takes what is left
+			d.calls.Leave(pid)
 			if err := d.blobs.End(pid); err != nil {
 				d.log.Warn("blobs of an agent not removed", "pid", pid, "error", err)
 			}

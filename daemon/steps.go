@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // keepSteps begins to keep the steps of agents. It must be called before the first program starts.
@@ -78,7 +76,7 @@ func (s started) Started(pid int64) (out schema.StepItems) {
 		if len(out.Items) == schema.MaxStepItems {
 			continue
 		}
-		line := clip.Text(quote.Line(append([]string{cmp.Or(r.Path, r.By)}, r.Args[min(len(r.Args), 1):]...)...), longestProgram)
+		line := clip.Text(r.Line(), longestProgram)
 		switch {
 		case r.Refused != "":
 			line += " (refused)"
@@ -177,6 +175,7 @@ func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.Step
 	if d.trees == nil {
 		return schema.StepBeginOutput{}, errNoSteps
 	}
+	d.calls.Begin(job.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use))
 	return d.trees.Begin(ctx, job, in)
 }
 
@@ -191,7 +190,10 @@ func (d *Daemon) endStep(ctx context.Context, job *kernel.Job, in *schema.StepEn
 	if d.trees == nil {
 		return schema.StepEndOutput{}, errNoSteps
 	}
-	return d.trees.End(ctx, job, in)
+	out, err := d.trees.End(ctx, job, in)
+	refused := d.calls.End(job.PID, in)
+	out.Refused, out.More = refused.List, refused.More
+	return out, err
 }
 
 func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) (schema.StepUndoOutput, error) {

@@ -121,11 +121,12 @@ func (g *Guard) JudgesPrograms() bool {
 	return h != nil && (h.invalid != "" || h.executes != nil)
 }
 
-// Program reports whether the policy may refuse that a process of an agent executes a program, so that it has to be called for.
-func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) bool {
+// Program reports whether the policy may refuse that a process of an agent executes a program, so that it has to be called for, and
+// the advice of the rule that decides.
+func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) (decides bool, advice string) {
 	h := g.holds.Load()
 	if h == nil || h.invalid != "" {
-		return h != nil
+		return h != nil, ""
 	}
 	row := schema.ProgramExec.Row()
 	call := kernel.NewCall(kernel.Request{
@@ -135,7 +136,11 @@ func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) bool {
 	if p := h.Processes.Process(pid); p != nil {
 		call.Origin = p.Origin
 	}
-	return h.Decide(&call).Rule != nil
+	rule := h.Decide(&call).Rule
+	if rule == nil {
+		return false, ""
+	}
+	return true, rule.Fix
 }
 
 // JudgesBodies reports whether a rule reads the body of a fetch that is sent by reference.
@@ -171,9 +176,9 @@ func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fa
 
 // fault returns the fault of a call that a decision refuses. Only the operator sees where the rule is defined.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
-	what := call.Message.Called()
+	what, without := call.Message.Called(), "do not make this call"
 	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
-		what = "exec of " + fault.Clip(path.Base(in.Path))
+		what, without = "exec of "+fault.Clip(path.Base(in.Path)), "do without this program"
 	}
 	var f *fault.Fault
 	switch {
@@ -192,7 +197,7 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	case d.Failed != nil:
 		f = f.WithFix("send the data that the rule reads in a form that it can compare, or ask the operator to change the rule")
 	default:
-		f = f.WithFix("do not make this call, or ask the operator to change the rule")
+		f = f.WithFix("%s, or ask the operator to change the rule", without)
 	}
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }

@@ -64,7 +64,8 @@ func TestProgram(t *testing.T) {
 	g := policy.NewGuard(policy.Forms{}, world, nil)
 	push := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "push"}, Cwd: "/"}
 	pull := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "pull"}, Cwd: "/"}
-	asked := func() [3]bool { return [...]bool{g.JudgesPrograms(), g.Program(8, 3, push), g.Program(8, 3, pull)} }
+	decides := func(in *schema.ProgramExecInput) bool { decides, _ := g.Program(8, 3, in); return decides }
+	asked := func() [3]bool { return [...]bool{g.JudgesPrograms(), decides(push), decides(pull)} }
 	if got := asked(); got != [...]bool{false, false, false} {
 		t.Errorf("without rules: %v", got)
 	}

@@ -129,6 +129,19 @@ type StepEndOutput struct {
 	Agent string `json:"agent" keep:"always" doc:"Name that the step is counted under."`
 	Step  int64  `json:"step" keep:"always" doc:"Number of the step; 0: none had begun."`
 	Files int64  `json:"files" keep:"always" doc:"Number of paths that it changed."`
+
+	Refused []StepRefused `json:"refused,omitzero" keep:"always" doc:"The first programs of the caller that were refused while it, or a tool call at the same time, was open."`
+	More    int64         `json:"more,omitzero" keep:"always" doc:"How many more refusals there were."`
+}
+
+// StepRefused is a program that was not executed.
+type StepRefused struct {
+	Program  string  `json:"program" keep:"always" maxlen:"300" doc:"The program with its arguments, without what looks secret."`
+	Error    string  `json:"error" keep:"always" maxlen:"64" doc:"The stable id of the refusal, such as policy.denied."`
+	Why      string  `json:"why" keep:"always" maxlen:"400" doc:"Why it was refused."`
+	Rule     *string `json:"rule,omitzero" keep:"always" maxlen:"256" doc:"The rule that has refused it, or asks about it."`
+	Fix      string  `json:"fix,omitzero" keep:"always" maxlen:"400" doc:"What to do about it."`
+	Approval *string `json:"approval,omitzero" keep:"always" maxlen:"64" doc:"The question about it."`
 }
 
 // PromptSubmitInput is the data of Prompt.Submit.

@@ -55,7 +55,7 @@ func leave(args []string) error {
 
 // runHook is "pwos hook run" without flags that precede the verb.
 func runHook(args []string) int {
-	run := hookrun.Run{Agent: door.Agent{Via: "hook"}, Say: say}
+	run := hookrun.Run{Agent: door.Agent{Via: "hook"}, Out: os.Stdout, Say: say}
 	flags := pflag.NewFlagSet("pwos-front hook run", pflag.ContinueOnError)
 	flags.StringVar(&run.Agent.Name, "as", "", "name of the process to act as")
 	flags.StringSliceVar(&run.Agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")

@@ -60,14 +60,20 @@ func LastLines(text string, lines int64) string { return string(lastLines([]byte
 // Bearer reads the token of `pwos mcp serve --http`, and creates the file if it does not exist.
 func Bearer(file string) (string, error) { return bearer(file) }
 
-// RunHook runs `pwos hook run` of Claude Code, and returns its exit status and what it writes to stderr. The kernel's socket is in dir.
+// RunHook runs `pwos hook run` of Claude Code, and returns its exit status and what it writes to stderr. What it writes to stdout is the
+// file stdout in dir, where the kernel's socket is too.
 func RunHook(ctx context.Context, question *os.File, dir string, args ...string) (status int, said string, err error) {
+	stdout, err := os.Create(filepath.Join(dir, "stdout"))
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = stdout.Close() }() // it is read by its name
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
 		return 0, "", err
 	}
 	defer func() { _ = stderr.Close() }() // it is read by its name
-	a := newApp(question, os.Stdout, stderr)
+	a := newApp(question, stdout, stderr)
 	a.RuntimeDir, a.Timeout = dir, cli.UsualTimeout
 	cmd := newHookRun(a)
 	cmd.SetArgs(append([]string{"claude", "--as", "claude"}, args...))

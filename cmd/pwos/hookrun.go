@@ -12,7 +12,7 @@ import (
 )
 
 func newHookRun(a *app) *cobra.Command {
-	run := hookrun.Run{Agent: door.Agent{Via: "hook"}, Dial: a.DialRunning, Say: a.Say}
+	run := hookrun.Run{Agent: door.Agent{Via: "hook"}, Dial: a.DialRunning, Out: a.Stdout, Say: a.Say}
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "answer a host's question, on stdin",
@@ -23,7 +23,8 @@ does not answer within 55 s (the use may wait for an approval), or sends an inva
 answer, it prints the reason to stderr and exits with 2, which denies the use.
 
 A use that is granted begins a step, which ends when the host tells that the tool has
-ended. An event that tells something denies nothing: exit status 0.
+ended. An event that tells something denies nothing: exit status 0. If programs were refused
+meanwhile, it prints why, as additionalContext, which the model gets with the tool's result.
 
 Hosts start "pwos-front hook run" where that is installed beside pwos: the same, and a small
 program, which starts faster.`,

@@ -138,6 +138,32 @@ func TestHookSteps(t *testing.T) {
 	}
 }
 
+// TestHookTellsRefusals: what was refused in a tool call is told to the model, as the host reads it: the rule and its advice, and of a
+// question that it was filed. Of an event that ends no use of a tool nothing is told.
+func TestHookTellsRefusals(t *testing.T) {
+	t.Parallel()
+	const ended = `"data":{"agent":"claude","step":0,"files":0,"more":2,"refused":[` +
+		`{"error":"policy.denied","program":"/p/deploy --now","why":"the rule \"no\" forbids this exec of deploy","rule":"no","fix":"ask a person"},` +
+		`{"error":"approval.pending","program":"/p/push","why":"it waits","rule":"push","approval":"q-7"}]}`
+	text := `pwos did not let these programs run (they failed with EACCES, in a shell exit status 126):\n` +
+		`- /p/deploy --now: the rule \"no\" forbids this exec of deploy. Advice: ask a person\n` +
+		`- /p/push: the rule \"push\" requires an approval. The question q-7 was filed. Go on with something else, and try exactly this again once it is answered\n` +
+		`- and 2 more`
+	for event, want := range map[string]string{
+		"PostToolUse":        `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"` + text + "\"}}\n",
+		"PostToolUseFailure": `{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"` + text + "\"}}\n",
+		"PostToolBatch":      "", "UserPromptSubmit": "",
+	} {
+		dir := testkit.Dir(t)
+		k := &fakeKernel{answers: map[string]string{"Syscall.Ping": `"data":{"payload":null}`, "Step.End": ended}}
+		go k.serve(listen(t, dir))
+		status, said := runHook(t, dir, strings.Replace(bash, "{", `{"hook_event_name":"`+event+`",`, 1), 30*time.Second)
+		if got := string(testkit.Value(os.ReadFile(filepath.Join(dir, "stdout")))(t)); got != want || status != 0 || said != "" {
+			t.Errorf("%s: exit status %d, stderr %q, stdout %s", event, status, said, got)
+		}
+	}
+}
+
 // fakeKernel answers calls with what it is told to.
 type fakeKernel struct {
 	answers map[string]string // the members of the answer to a type, without an envelope

@@ -70,6 +70,9 @@ type Question struct {
 	End   *schema.StepEndInput // after it, or when no tool can be in use any more
 
 	Prompt *schema.PromptSubmitInput // when the user has asked for something; with End
+
+	// Event is the name of an event of a tool that was used, whose answer the model gets with the tool's result; "" for others.
+	Event string
 }
 
 // Read parses the hook input of a host. A question without a name of its event is one about a tool. With an error, the question is nil
@@ -158,7 +161,7 @@ func (d Dialect) after(host, event string, question map[string]schema.Value) (*Q
 	if event == PostToolUseFailure || d.Failures {
 		end.Failed = new(event == PostToolUseFailure)
 	}
-	return &Question{End: end}, nil
+	return &Question{End: end, Event: event}, nil
 }
 
 // tool returns the name in grants of the tool that is used.

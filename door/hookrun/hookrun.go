@@ -37,6 +37,7 @@ type Run struct {
 	Agent door.Agent // the process that it acts as
 	Tell  bool       // the host only tells: a question that cannot be read denies nothing
 	Dial  func(context.Context) (*client.Client, error)
+	Out   io.Writer                        // for the host
 	Say   func(format string, args ...any) // to the user
 }
 
@@ -157,7 +158,10 @@ func (r *Run) end(ctx context.Context, q *hook.Question) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // only the answer matters
-	_, err = client.Call(ctx, c, schema.StepEnd, q.End)
+	out, err := client.Call(ctx, c, schema.StepEnd, q.End)
+	if err == nil && q.Event != "" && len(out.Refused) > 0 {
+		err = r.tell(q.Event, refused(out))
+	}
 	if err == nil && q.Prompt != nil {
 		_, err = client.Call(ctx, c, schema.PromptSubmit, q.Prompt)
 	}

@@ -1,12 +1,15 @@
-// Package execs keeps what the programs of agents execute, until it is taken: at the end of a step, by the keeper of the steps.
+// Package execs keeps what the programs of agents execute, until it is taken: at the end of a step, by the keeper of the steps. What was
+// refused of it is kept until the tool call that it was requested in ends, whose result says so.
 package execs
 
 import (
+	"cmp"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/schema/secret"
 )
 
@@ -39,6 +42,11 @@ type Record struct {
 // Name is the base name of the path.
 func (r *Record) Name() string { return filepath.Base(r.Path) }
 
+// Line is the program with its arguments, as a shell reads it.
+func (r *Record) Line() string {
+	return quote.Line(append([]string{cmp.Or(r.Path, r.By)}, r.Args[min(len(r.Args), 1):]...)...)
+}
+
 // size is about what a record takes in memory.
 func (r *Record) size() (n int) {
 	n = overhead + len(r.By) + len(r.Path) + len(r.Dir) + len(r.Refused)
@@ -63,8 +71,8 @@ type kept struct {
 	searching map[int]int
 }
 
-// Add keeps an exec of an agent, and why it was refused, or "". It keeps nothing of e.
-func (k *Keeper) Add(agent int64, e *host.Exec, refused string) {
+// Add keeps an exec of an agent, and why it was refused, or "". It returns what it keeps, which is nothing of e.
+func (k *Keeper) Add(agent int64, e *host.Exec, refused string) Record {
 	r := recordOf(e)
 	r.Refused = refused
 	k.mu.Lock()
@@ -78,6 +86,7 @@ func (k *Keeper) Add(agent int64, e *host.Exec, refused string) {
 		k.agents[agent] = of
 	}
 	of.add(e.Thread, r)
+	return r
 }
 
 // Take returns the execs of an agent since the last Take, in the order of the requests, and how many more there were for which there was

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/steps"
 )
@@ -20,7 +20,7 @@ import (
 // call is a tool call that has begun.
 type call struct {
 	program *program
-	key     string
+	key     step.Key
 	number  atomic.Int64 // 0: it has not begun in a tree yet
 	tool    string
 	digest  *string
@@ -70,16 +70,6 @@ const readTime = 5 * time.Second
 // longestTool bounds a tool in a record, in bytes.
 const longestTool = 256
 
-// keyOf names a tool call among those of its program.
-func keyOf(host, session, tool string, use *string) string {
-	if use != nil {
-		tool = "use " + *use
-	} else {
-		tool = "tool " + tool
-	}
-	return host + "\x00" + session + "\x00" + tool
-}
-
 // of returns the program of a process, and the name of the agent.
 func (t *Trees) of(pid int64) (p *program, agent string) {
 	t.mu.Lock()
@@ -119,7 +109,7 @@ func (t *Trees) Begin(ctx context.Context, job *kernel.Job, in *schema.StepBegin
 	}
 	now := time.Now()
 	c := &call{
-		program: p, key: keyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip.Text(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
+		program: p, key: step.KeyOf(in.Host, in.Session, in.Tool, in.Use), tool: clip.Text(in.Host+"/"+in.Tool, longestTool), digest: in.InputDigest,
 		cause: int64(job.Seq), prompt: t.prompts.Latest(job.PID, in.Host, in.Session), began: now, cuts: make(map[*tree][]*steps.Step),
 	}
 	before, why := t.admit(c)
@@ -184,9 +174,6 @@ func (t *Trees) drop(c *call) {
 	}
 }
 
-// Every is the tool of a Step.End that ends all calls of a session: the host has lost sight of them.
-const Every = "*"
-
 // End is the runner of Step.End.
 func (t *Trees) End(_ context.Context, job *kernel.Job, in *schema.StepEndInput) (out schema.StepEndOutput, _ error) {
 	p, agent := t.of(job.PID)
@@ -197,7 +184,7 @@ func (t *Trees) End(_ context.Context, job *kernel.Job, in *schema.StepEndInput)
 	if in.Failed != nil && *in.Failed {
 		result = resultFailed
 	}
-	if in.Tool == Every {
+	if in.Tool == step.Every {
 		result = resultUnknown
 	}
 	for _, c := range t.closing(p, in) {
@@ -211,9 +198,8 @@ func (t *Trees) End(_ context.Context, job *kernel.Job, in *schema.StepEndInput)
 func (t *Trees) closing(p *program, in *schema.StepEndInput) (list []*call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	exact, session := keyOf(in.Host, in.Session, in.Tool, in.Use), in.Host+"\x00"+in.Session+"\x00"
 	for key, c := range p.calls {
-		if key == exact || in.Tool == Every && strings.HasPrefix(key, session) {
+		if key.EndedBy(in) {
 			list = append(list, c)
 			delete(p.calls, key)
 		}

@@ -159,7 +159,7 @@ type program struct {
 	trees   []*tree
 	copies  []string                  // paths at which it sees private copies: what changes there is not its doing
 	hooked  atomic.Pointer[time.Time] // when it has first said that a tool call begins; nil: never
-	calls   map[string]*call          // open ones, by how the host names them
+	calls   map[step.Key]*call        // open ones
 	refused map[string]string         // directories that are not kept, and why
 	gone    atomic.Bool               // it has ended; set while mu is locked
 	late    atomic.Bool               // it began before its trees were read
@@ -189,7 +189,7 @@ func (t *Trees) Enter(about Newcomer) (uncovered []string) {
 	if t.Off {
 		return nil
 	}
-	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[string]*call), refused: make(map[string]string)}
+	p := &program{pid: about.PID, agent: about.Agent, copies: about.Copies, calls: make(map[step.Key]*call), refused: make(map[string]string)}
 	h := newHolding(&about)
 	p.holding.Store(h)
 	var roots []string

@@ -267,7 +267,7 @@ func TestLostEnds(t *testing.T) {
 	w.begin(1, "u")
 	w.begin(1, "u")
 	w.begin(1, "v")
-	if _, err := w.End(t.Context(), &kernel.Job{PID: 1}, &schema.StepEndInput{Host: "h", Session: "s", Tool: trees.Every}); err != nil {
+	if _, err := w.End(t.Context(), &kernel.Job{PID: 1}, &schema.StepEndInput{Host: "h", Session: "s", Tool: step.Every}); err != nil {
 		t.Error(err)
 	}
 	w.begin(1, "w")

@@ -30,6 +30,7 @@ type model struct {
 	at      int
 	results []string // results of the tools, except for lookups
 	keys    []string // of accepted requests
+	asked   string   // what the last request has as its conversation, as JSON
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -132,6 +133,14 @@ func list(v any) []any { all, _ := v.([]any); return all }
 
 func text(v any) string { s, _ := v.(string); return s }
 
+// hear keeps a conversation. A text in it is JSON once.
+func (m *model) hear(conversation any) {
+	text, _ := json.Marshal(conversation)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = string(text)
+}
+
 func (m *model) anthropic(body object) []object {
 	var offered, results []string
 	for _, tool := range list(body["tools"]) {
@@ -152,6 +161,7 @@ func (m *model) anthropic(body object) []object {
 			}
 		}
 	}
+	m.hear(body["messages"])
 	name, input := m.next(offered, results, searched)
 	stop, begin, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "done"}
 	if name != "" {
@@ -199,6 +209,7 @@ func (m *model) openai(body object) []object {
 		"type": "message", "id": "m_1", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": "done", "annotations": []any{}}},
 	}
+	m.hear(body["input"])
 	if name, input := m.next(offered, results, false); name != "" {
 		given, _ := json.Marshal(input)
 		item = object{

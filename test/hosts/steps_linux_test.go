@@ -65,14 +65,14 @@ func session(t *testing.T, p *place, host string) *model {
 	return newModel(t, steps...)
 }
 
-// TestUndoSteps: of a session of a host in pwos run, the steps that destroyed something are undone alone, in the order that hurts. The
-// project's tests pass again, and what the other steps did is still there.
-func TestUndoSteps(t *testing.T) {
-	t.Parallel()
-	for _, h := range []struct {
-		name    string
-		command func(m *model) string
-	}{
+// insider is a host that is run inside, with a model.
+type insider struct {
+	name    string
+	command func(m *model) string
+}
+
+func inside() []insider {
+	return []insider{
 		{"claude", func(m *model) string {
 			return " --env ANTHROPIC_API_KEY --env ANTHROPIC_BASE_URL=" + m.url + " -- claude -p go --allowedTools Bash Read Write --disallowedTools 'Bash(touch:*)'"
 		}},
@@ -80,16 +80,29 @@ func TestUndoSteps(t *testing.T) {
 			return " --env OPENAI_API_KEY -- codex exec -m x --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -c model_provider=s" +
 				` -c 'model_providers.s={name="s",base_url="` + m.url + `/v1",wire_api="responses"}' go`
 		}},
-	} {
+	}
+}
+
+// run runs the host with a model, and returns what it says.
+func (h insider) run(p *place, m *model) string {
+	p.t.Helper()
+	address, err := url.Parse(m.url)
+	testkit.Must(p.t, err)
+	return p.run("sh", "-c", "pwos run --localhost "+address.Port()+" --allow 'Tool:"+h.name+"/*'"+h.command(m)+" </dev/null")
+}
+
+// TestUndoSteps: of a session of a host in pwos run, the steps that destroyed something are undone alone, in the order that hurts. The
+// project's tests pass again, and what the other steps did is still there.
+func TestUndoSteps(t *testing.T) {
+	t.Parallel()
+	for _, h := range inside() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			p.configure("")
 			p.run("sh", "-c", project)
 			m := session(t, p, h.name)
-			address, err := url.Parse(m.url)
-			testkit.Must(t, err)
-			out := p.run("sh", "-c", "pwos run --localhost "+address.Port()+" --allow 'Tool:"+h.name+"/*'"+h.command(m)+" </dev/null")
+			out := h.run(p, m)
 			if len(m.results) != len(m.steps) {
 				t.Fatalf("the model got %d results: %q\n%s", len(m.results), m.results, out)
 			}
@@ -121,6 +134,40 @@ func TestUndoSteps(t *testing.T) {
 						t.Error(err)
 					}
 				}
+			}
+		})
+	}
+}
+
+// TestRefusedProgramsTold: why programs were refused in a tool call of a host in pwos run is told to its model with the tool's result,
+// whether the command succeeds or fails. It is not told again later.
+func TestRefusedProgramsTold(t *testing.T) {
+	t.Parallel()
+	for _, h := range inside() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.configure("")
+			testkit.Must(t, os.WriteFile(p.Path("policy.cedar"), []byte(`
+@id("no-deploy") @fix("ask for a release") forbid(principal, action == Program::"deploy", resource);
+@id("pushing") @ask("30m") forbid(principal, action == Program::"push", resource);
+`), 0o600))
+			p.run("sh", "-c", "git init -q; for name in deploy push; do cp /bin/true $name; done; echo './deploy; true' >works.sh; echo ./push origin >fails.sh")
+			m := newModel(t, shell(h.name, "sh works.sh"), shell(h.name, "sh fails.sh"), shell(h.name, "true"))
+			var told []string
+			m.steps[1].before = func() { told = append(told, m.asked) }
+			m.steps[2].before = func() { told = append(told, m.asked) }
+			out := h.run(p, m)
+			if len(m.results) != len(m.steps) || len(told) != 2 {
+				t.Fatalf("the model got %d results: %q\n%s", len(m.results), m.results, out)
+			}
+			for _, text := range []string{`project/deploy: the rule \"no-deploy\" forbids this exec of deploy. Advice: ask for a release`, `project/push origin: the rule \"pushing\" requires an approval. The question q-1 was filed.`} {
+				if !strings.Contains(m.asked, text) || strings.Count(m.asked, text) != 1 {
+					t.Errorf("the model is told %d times: %s\n%s", strings.Count(m.asked, text), text, m.asked)
+				}
+			}
+			if !strings.Contains(told[0], "no-deploy") || !strings.Contains(told[1], "pushing") {
+				t.Errorf("after the first step the model is told %s\nafter the second %s", told[0], told[1])
 			}
 		})
 	}

@@ -1,0 +1,89 @@
+package execs
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Bounds of what is kept of tool calls.
+const (
+	maxOpen    = 64 // calls of an agent that are open at once; of more, the oldest are forgotten
+	maxRefused = 8  // different refusals of a call; more are counted
+)
+
+// Calls has the tool calls of agents that are open, each with the execs that were refused meanwhile. Its zero value has none. It is safe
+// for concurrent use.
+type Calls struct {
+	mu     sync.Mutex
+	agents map[int64][]*call // in the order in which they began
+}
+
+type call struct {
+	key step.Key
+	Refusals
+}
+
+// Refusals are execs that were refused: the first different ones, and how many more there were.
+type Refusals struct {
+	List []schema.StepRefused
+	More int64
+}
+
+func (r *Refusals) add(one *schema.StepRefused) {
+	switch same := func(o schema.StepRefused) bool {
+		return o.Program == one.Program && o.Error == one.Error && o.Why == one.Why
+	}; {
+	case slices.ContainsFunc(r.List, same):
+	case len(r.List) < maxRefused:
+		r.List = append(r.List, *one)
+	default:
+		r.More++
+	}
+}
+
+// Begin notes that a call of an agent has begun.
+func (c *Calls) Begin(agent int64, key step.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.agents == nil {
+		c.agents = make(map[int64][]*call)
+	}
+	open := slices.DeleteFunc(c.agents[agent], func(one *call) bool { return one.key == key }) // its end was lost
+	c.agents[agent] = append(open[max(0, len(open)+1-maxOpen):], &call{key: key})
+}
+
+// Refused notes a refusal in each call of an agent that is open: which of them has requested the exec is not known.
+func (c *Calls) Refused(agent int64, r *schema.StepRefused) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.agents[agent] {
+		one.add(r)
+	}
+}
+
+// End returns what was refused in the calls that end, and forgets them.
+func (c *Calls) End(agent int64, in *schema.StepEndInput) (refused Refusals) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.agents[agent] = slices.DeleteFunc(c.agents[agent], func(one *call) bool {
+		ends := one.key.EndedBy(in)
+		if ends {
+			for i := range one.List {
+				refused.add(&one.List[i])
+			}
+			refused.More += one.More
+		}
+		return ends
+	})
+	return refused
+}
+
+// Leave forgets the calls of an agent.
+func (c *Calls) Leave(agent int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.agents, agent)
+}

@@ -1,0 +1,81 @@
+package execs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/effect/execs"
+	"github.com/promptware-os/pwos/kernel/step"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func endOf(session, tool string, use *string) *schema.StepEndInput {
+	return &schema.StepEndInput{Host: "h", Session: session, Tool: tool, Use: use}
+}
+
+func refusal(program string) *schema.StepRefused {
+	return &schema.StepRefused{Program: program, Error: "policy.denied", Why: "no"}
+}
+
+// TestCalls: the end of a tool call has what was refused since its begin, once, and so has each that was open at the same time. What is
+// refused while none is open, or of another agent, is in none.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	var c execs.Calls
+	c.Refused(7, refusal("before"))
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")))
+	c.Refused(7, refusal("a"))
+	c.Refused(7, refusal("a"))
+	c.Refused(8, refusal("of another"))
+	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", nil))
+	c.Refused(7, refusal("b"))
+	for _, tt := range []struct {
+		end  *schema.StepEndInput
+		want []schema.StepRefused
+	}{
+		{endOf("s", "Bash", nil), nil}, // another name
+		{endOf("s", "Bash", new("1")), []schema.StepRefused{*refusal("a"), *refusal("b")}},
+		{endOf("s", "Bash", new("1")), nil},
+		{endOf("s", step.Every, nil), nil},
+		{endOf("s/sub", step.Every, nil), []schema.StepRefused{*refusal("b")}},
+	} {
+		if got := c.End(7, tt.end); !cmp.Equal(got.List, tt.want) {
+			t.Errorf("the end %v has %v", *tt.end, got)
+		}
+	}
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil))
+	c.Refused(7, refusal("a"))
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil)) // the end of the first was lost
+	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
+		t.Errorf("a call has what was refused before it: %v", got)
+	}
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil))
+	c.Refused(7, refusal("a"))
+	c.Leave(7)
+	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
+		t.Errorf("after the end of its agent: %v", got)
+	}
+}
+
+// TestCallsBounded: of many refusals the first are kept, and the others counted; of many open calls the last.
+func TestCallsBounded(t *testing.T) {
+	t.Parallel()
+	var c execs.Calls
+	for i := range 100 {
+		c.Begin(7, step.KeyOf("h", "s", "Bash", new(fmt.Sprint(i))))
+	}
+	for i := range 100 {
+		c.Refused(7, refusal(fmt.Sprint(i)))
+	}
+	if got := c.End(7, endOf("s", "Bash", new("99"))); len(got.List) != 8 || got.More != 92 || got.List[7].Program != "7" {
+		t.Errorf("of 100 refusals %d are kept, and %d counted", len(got.List), got.More)
+	}
+	if got := c.End(7, endOf("s", "Bash", new("35"))); got.List != nil {
+		t.Error("more than 64 calls are open")
+	}
+	if got := c.End(7, endOf("s", "Bash", new("36"))); got.List == nil {
+		t.Error("fewer than 64 calls are open")
+	}
+}
