@@ -71,6 +71,7 @@ func TestSpellings(t *testing.T) {
 		"grant.localhost":     {`["5432"]`, "5432", "localhost", "5432"},
 		"sandbox.publish":     {`["8080:3000"]`, "8080:3000", "publish", "8080:3000"},
 		"grant.http_plain":    {"true", "true", "http-plain", "true"},
+		"grant.host":          {"true", "true", "", ""},
 		"grant.http_open":     {"true", "1", "http-open", "true"},
 		"grant.quotas":        {"{ gpu = 2.5 }", "gpu=2.5", "quota", "gpu=2.5"},
 		"grant.ttl":           {`"90s"`, "1m30s", "ttl", "90s"},

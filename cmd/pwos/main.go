@@ -51,7 +51,7 @@ func start(name string, args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(hostLine(args))
 	err := root.ExecuteContext(ctx)
 	status := a.Report(err, ctx.Err() != nil)
 	if ended, ok := errors.AsType[cli.Ended](err); ok && ended.Signal != 0 {

@@ -46,12 +46,13 @@ home of its name, which no agent of another name sees ("pwos home"), or --home.
 Under a kernel of root, it runs as the owner of its directory, unless [agents] user or --user names
 another user; --user root runs it as root. See docs/agents.md.
 
-Claude Code and Codex are recognized by their names, claude and codex. Their tools ask the
-kernel first, the syscalls are added to their tools, and their own sandbox is off. With
---allow Upstream:anthropic or Upstream:openai the kernel holds the key. See docs/doors.md.
+Agent hosts are recognized by their names, such as claude: "pwos help claude" lists them. Their
+tools ask the kernel first, the syscalls are added to their tools, and their own sandbox is off.
+--preset FILE declares another one, --preset none runs it as any program. See docs/doors.md.
 
 --profile names settings: reader may read its directory and nothing more, worker may also write
-it and use memory and messages, coder is for a coding agent. Flags and --set override it. "pwos
+it and use memory and messages, coder is for a coding agent, and what an agent host has without
+--profile and --allow. Flags and --set override it. "pwos
 help settings" lists all settings: quotas, limits, the network, restarts, and so on. See
 docs/profiles.md. What it changes in its directory can be seen and undone: see "pwos steps". With
 --review, it works on a copy, and its directory stays as it is until "pwos apply" takes that over.
@@ -69,7 +70,7 @@ as a profile, with rules for the keys and hosts that were used.`,
   pwos run --name fix -- ./agent.sh && pwos diff fix && pwos undo fix
   pwos run --review --name fix -- ./agent.sh && pwos diff fix && pwos apply fix
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
-  pwos run --profile coder -- claude
+  pwos run --profile worker -- claude
   pwos run --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +81,7 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if options.RuntimeDir == "" {
 				options.RuntimeDir = client.RuntimeDir()
 			}
-			p, err := a.profileOf(cmd, &f)
+			p, err := a.profileOf(cmd, &f, args)
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}

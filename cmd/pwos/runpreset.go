@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/preset"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // setUp completes a job: with a home, and what a preset has for its program.
@@ -21,7 +26,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 			return cli.Misuse("pwos run", err)
 		}
 	}
-	host, err := j.host()
+	host, err := hostOf(j.profile.Preset, j.args)
 	if err != nil {
 		return cli.Misuse("pwos run", err)
 	}
@@ -37,6 +42,13 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	}
 	if option := reserved(host, j.args[1:]); option != "" {
 		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: import settings into its home with \"pwos home import\", or --preset none", option, host.Name))
+	}
+	if err := installed(host, j.args[0]); err != nil {
+		return err
+	}
+	if j.profile.Host {
+		j.profile.Allow = lacking(j.profile.Allow, host.Grant())
+		j.profile.Hosts = lacking(j.profile.Hosts, host.Servers)
 	}
 	doors, err := a.doors(host.Name)
 	if err != nil {
@@ -59,6 +71,11 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		}
 	}
 	env := start.Env
+	for _, name := range host.Passes {
+		if value, set := os.LookupEnv(name); set && len(value) <= longestVariable && utf8.ValidString(value) {
+			env[name] = value
+		}
+	}
 	for _, one := range doors.Env { // for programs that the host starts; the doors have them in their own settings
 		env[one[0]] = one[1]
 	}
@@ -74,18 +91,46 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	return nil
 }
 
-// host returns the agent host that the program is, nil for any other program.
-func (j *job) host() (*preset.Host, error) {
-	switch given := j.profile.Preset; {
+// hostOf returns the agent host that a program is, nil for any other program. given is the preset of the settings, "" if they name none.
+func hostOf(given string, args []string) (*preset.Host, error) {
+	switch {
 	case given == "none":
 		return nil, nil
 	case given == "":
-		return preset.Named(filepath.Base(j.args[0])), nil
+		return preset.Named(filepath.Base(args[0])), nil
+	case strings.Contains(given, "/") || filepath.Ext(given) == ".toml":
+		return readPreset(given)
 	case preset.Named(given) != nil:
 		return preset.Named(given), nil
-	default:
-		return nil, fmt.Errorf("--preset takes %s or none, not %q", strings.Join(preset.Names(), ", "), given)
 	}
+	err := fmt.Errorf("--preset takes %s, none, or a file such as ./own.toml, not %q", strings.Join(preset.Names(), ", "), given)
+	if near := schema.Nearest(given, slices.Values(preset.Names())); near != "" {
+		err = fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return nil, err
+}
+
+// installed returns an error if a host's program, named as in a shell, is not in PATH.
+func installed(host *preset.Host, program string) error {
+	_, err := exec.LookPath(program)
+	if strings.Contains(program, "/") || !errors.Is(err, exec.ErrNotFound) {
+		return nil // the kernel says what is wrong with it
+	}
+	missing := fault.ProcessNotStarted.New("%s is not in PATH", program)
+	if host.Package == "" {
+		return missing
+	}
+	return missing.WithFix("install it, with Node 24: %s", quote.Command("npm", "install", "-g", host.Package))
+}
+
+// lacking returns a list with what it lacks of more.
+func lacking(list, more []string) []string {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(slices.Clip(list), one)
+		}
+	}
+	return list
 }
 
 // reserved returns an option of args that the user may not give; "" if there is none.

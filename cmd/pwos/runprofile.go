@@ -94,19 +94,37 @@ func writeNew(path string, text []byte) (err error) {
 	return nil
 }
 
-// profileOf returns the settings of the command line and of its profile. It prints which flags override the profile. Its errors are usage errors.
-func (a *app) profileOf(cmd *cobra.Command, f *runFlags) (p *profile.Profile, err error) {
-	if given := f.line.Profile(); f.learn.on && (given.Quotas != nil || given.TTL != 0) {
+// defaultProfile is the one that an agent host has without --profile and --allow.
+const defaultProfile = "coder"
+
+// profileOf returns the settings of the command line for a program, and of its profile. It prints which flags override the profile. Its
+// errors are usage errors.
+func (a *app) profileOf(cmd *cobra.Command, f *runFlags, args []string) (p *profile.Profile, err error) {
+	given := f.line.Profile()
+	if f.learn.on && (given.Quotas != nil || given.TTL != 0) {
 		return nil, errors.New("--learn grants everything: leave out --quota and --ttl; --allow and --host name the grant to compare with")
 	}
 	p = new(profile.Profile)
-	if cmd.Flags().Changed("profile") {
-		if p, err = profile.Read(policy.Profiles(client.ConfigFile()), f.profile); err != nil {
+	name := f.profile
+	if !cmd.Flags().Changed("profile") && given.Allow == nil && !f.learn.on {
+		host, err := hostOf(given.Preset, args)
+		if err != nil {
+			return nil, err
+		}
+		if host != nil {
+			name = defaultProfile
+		}
+	}
+	if name != "" || cmd.Flags().Changed("profile") {
+		if p, err = profile.Read(policy.Profiles(client.ConfigFile()), name); err != nil {
 			return nil, err
 		}
 	}
 	for _, flag := range f.line.Over(p) {
 		a.note("%s overrides the profile %s", flag, p.Name)
+	}
+	if given.Allow != nil && !given.Host { // that is all of the grant
+		p.Host = false
 	}
 	return p, nil
 }

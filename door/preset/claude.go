@@ -19,6 +19,7 @@ func claude() *Host {
 			"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 			"IS_SANDBOX": "1", // allows root to skip the host's permission prompts
 		},
+		Passes:   []string{"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"},
 		Files:    map[string]string{".claude/settings.json": "{}\n"},
 		Reserved: []string{"--settings"},
 		// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.

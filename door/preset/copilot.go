@@ -10,8 +10,9 @@ import (
 func copilot() *Host {
 	return &Host{
 		Name: "copilot", Package: "@github/copilot", Tested: "1.0.102", Oldest: "1.0.102",
-		Args: []string{"--plugin-dir", "{{home}}/.pwos/copilot", "--additional-mcp-config", `{"mcpServers":{"pwos":{"type":"stdio","command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}},"tools":["*"]}}}`, "--allow-tool=pwos"},
-		Env:  map[string]string{"COPILOT_AUTO_UPDATE": "false"},
+		Args:   []string{"--plugin-dir", "{{home}}/.pwos/copilot", "--additional-mcp-config", `{"mcpServers":{"pwos":{"type":"stdio","command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}},"tools":["*"]}}}`, "--allow-tool=pwos"},
+		Env:    map[string]string{"COPILOT_AUTO_UPDATE": "false"},
+		Passes: []string{"COPILOT_MODEL", "COPILOT_OFFLINE"},
 		Files: map[string]string{
 			".pwos/copilot/plugin.json": `{"name":"pwos","version":"1.0.0","description":"asks the kernel before a tool is used","hooks":"hooks.json"}` + "\n",
 			".pwos/copilot/hooks.json":  `{"version":1,"hooks":{{hooks}}}` + "\n",

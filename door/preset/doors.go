@@ -151,14 +151,20 @@ func (h *Host) Keyed() string {
 	}
 	var b strings.Builder
 	for i, u := range h.Upstreams {
-		at := "$PWOS_UPSTREAM_" + strings.ToUpper(u.Name)
+		at := "$PWOS_UPSTREAM_" + strings.ToUpper(strings.ReplaceAll(u.Name, "-", "_"))
 		word := "if"
 		if i > 0 {
 			word = "elif"
 		}
 		fmt.Fprintf(&b, "%s [ -n \"%s\" ]; then\n", word, at)
 		for _, name := range slices.Sorted(maps.Keys(u.Env)) {
-			fmt.Fprintf(&b, "\texport %s=\"${%s-%s}\"\n", name, name, strings.ReplaceAll(u.Env[name], "$url", at))
+			parts := strings.Split(u.Env[name], "$url")
+			for i, part := range parts {
+				if parts[i] = quote.Word(part); part == "" && len(parts) > 1 {
+					parts[i] = ""
+				}
+			}
+			fmt.Fprintf(&b, "\t[ -n \"${%s+x}\" ] || %s=%s\n\texport %s\n", name, name, strings.Join(parts, `"`+at+`"`), name)
 		}
 	}
 	if b.Len() > 0 {

@@ -10,7 +10,8 @@ import (
 func gemini() *Host {
 	return &Host{
 		Name: "gemini", Package: "@google/gemini-cli", Tested: "0.61.0", Oldest: "0.61.0",
-		Env: map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_SANDBOX": "false"},
+		Env:    map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_SANDBOX": "false"},
+		Passes: []string{"GEMINI_MODEL"},
 		Files: map[string]string{
 			".gemini/settings.json":                         `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n",
 			".gemini/extensions/pwos/gemini-extension.json": `{"name":"pwos","version":"1.0.0","mcpServers":{"pwos":{"command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}}}}}` + "\n",

@@ -15,9 +15,11 @@ type Host struct {
 	Tested  string // the version that was found to be as declared
 	Oldest  string // an older one may use a tool although its hook denies or fails; "": not known
 
-	Args  []string          // precede the user's
-	Env   map[string]string // the user's override it
-	Files map[string]string // below its home: it may only read them, and "pwos home import" replaces them
+	Args []string          // precede the user's
+	Env  map[string]string // the user's override it
+	// Passes are variables of the user's that it gets too: none has a secret.
+	Passes []string
+	Files  map[string]string // below its home: it may only read them, and "pwos home import" replaces them
 
 	// Reserved are options that the user may not give, since Args depends on being the only one that sets them.
 	Reserved []string

@@ -10,7 +10,8 @@ import (
 func qwen() *Host {
 	return &Host{
 		Name: "qwen", Package: "@qwen-code/qwen-code", Tested: "0.24.4", Oldest: "0.24.4",
-		Env: map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{home}}/.qwen/pwos.json", "QWEN_SANDBOX": "false", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"},
+		Env:    map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{home}}/.qwen/pwos.json", "QWEN_SANDBOX": "false", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"},
+		Passes: []string{"OPENAI_MODEL", "QWEN_MODEL"},
 		Files: map[string]string{
 			".qwen/pwos.json": `{"disableAllHooks":false,"hooks":{{hooks}},"tools":{"toolSearch":{"enabled":false}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},` +
 				`"mcpServers":{"pwos":{"command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}},"trust":true}}}` + "\n",

@@ -69,14 +69,17 @@ func TestPresets(t *testing.T) {
 					p.run("pwos", "cap", "grant", "1", "Memory.Set", "Tool:"+h.name+"/ToolSearch", "Upstream:"+h.model)
 				}},
 			)
-			testkit.Must(t, errors.Join(os.WriteFile(p.Path("outside"), []byte("a secret\n"), 0o600), os.WriteFile(p.Path("project/peek"), []byte("cat ../outside 2>&1"), 0o600)))
+			testkit.Must(t, errors.Join(os.WriteFile(p.Path("outside"), []byte("a secret\n"), 0o600), os.WriteFile(p.Path("project/peek"), []byte("cat ../outside >seen 2>&1; true"), 0o600)))
 			p.holdFor(&h, m)
 			args := []string{"run", "--allow", "Memory.Set,Tool:" + h.name + "/*,Upstream:" + h.model}
 			for _, one := range h.env {
 				args = append(args, "--env", one)
 			}
 			out := p.run("pwos", append(append(args, "--", h.name), h.args...)...)
-			m.expect(out, "No such file", "success", "pwos cap grant 1 --add Tool:"+h.name+"/"+h.named)
+			m.expect(out, "", "success", "pwos cap grant 1 --add Tool:"+h.name+"/"+h.named)
+			if seen := testkit.ReadFile(t, p.Path("project/seen")); !strings.Contains(seen, "No such file") {
+				t.Errorf("outside there is %s", seen)
+			}
 			for name, want := range map[string]bool{"made": true, "denied": false} {
 				if p.exists(name) != want {
 					t.Errorf("%s was made: %t\n%s", name, !want, out)
@@ -92,6 +95,34 @@ func TestPresets(t *testing.T) {
 				if !strings.Contains(log, want) {
 					t.Errorf("the journal has no %s: %s", want, log)
 				}
+			}
+		})
+	}
+}
+
+// TestOneCommand: each host runs with nothing but its own arguments, with its tools and those of the kernel, and the key of its model.
+func TestOneCommand(t *testing.T) {
+	t.Parallel()
+	for _, h := range presetHosts() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			m := newModel(t, h.command("touch made"), step{tool: "Memory_Set", input: object{"key": "a", "value": 1}})
+			p.holdFor(&h, m)
+			p.env = append(p.env, h.env...)
+			out := p.run("pwos", append([]string{h.name}, h.args...)...)
+			m.expect(out, "", "success")
+			if !p.exists("made") || !strings.Contains(p.run("pwos", "call", "Process.List"), `"intent":"profile:coder"`) {
+				t.Errorf("it did not do what it was told, or not with the profile: %s", out)
+			}
+			key := canary
+			if strings.HasSuffix(h.header, "Bearer") {
+				key = "Bearer " + key
+			}
+			m.keyed(key)
+			out, err := p.try("sh", "-c", "PATH=$(dirname $(command -v pwos)) pwos "+h.name)
+			if err == nil || !strings.Contains(out, h.name+" is not in PATH") || !strings.Contains(out, "npm install -g "+preset.Named(h.name).Package) {
+				t.Errorf("without the host: %v: %s", err, out)
 			}
 		})
 	}

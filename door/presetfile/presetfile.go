@@ -1,0 +1,105 @@
+// Package presetfile reads a user's declaration of an agent host, a file of TOML.
+package presetfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/promptware-os/pwos/door/preset"
+)
+
+// file has the members of preset.Host that a file may have.
+type file struct {
+	Name      string            `toml:"name"`
+	Package   string            `toml:"package"`
+	Args      []string          `toml:"args"`
+	Env       map[string]string `toml:"env"`
+	Passes    []string          `toml:"passes"`
+	Files     map[string]string `toml:"files"`
+	Reserved  []string          `toml:"reserved"`
+	FailsOpen bool              `toml:"fails_open"`
+	Servers   []string          `toml:"servers"`
+	Tools     struct {
+		Read   []string `toml:"read"`
+		Write  []string `toml:"write"`
+		Run    []string `toml:"run"`
+		Search []string `toml:"search"`
+	} `toml:"tools"`
+	Upstreams []struct {
+		Name string            `toml:"name"`
+		Env  map[string]string `toml:"env"`
+	} `toml:"upstreams"`
+}
+
+// Parse returns the host that a text declares. at is its place, which errors name.
+func Parse(at string, text []byte) (*preset.Host, error) {
+	var f file
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&f); err != nil {
+		if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+			first := strict.Errors[0]
+			line, _ := first.Position()
+			return nil, fmt.Errorf("preset %s:%d: there is no member %v", at, line, first.Key())
+		}
+		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := bad.Position()
+			return nil, fmt.Errorf("preset %s:%d: %w", at, line, err)
+		}
+		return nil, fmt.Errorf("preset %s: %w", at, err)
+	}
+	h := &preset.Host{
+		Name: f.Name, Package: f.Package, Args: f.Args, Env: f.Env, Passes: f.Passes, Files: f.Files, Reserved: f.Reserved, FailsOpen: f.FailsOpen,
+		Servers: f.Servers, Tools: preset.Tools(f.Tools),
+	}
+	for _, u := range f.Upstreams {
+		h.Upstreams = append(h.Upstreams, preset.Upstream(u))
+	}
+	if err := check(h); err != nil {
+		return nil, fmt.Errorf("preset %s: %w", at, err)
+	}
+	return h, nil
+}
+
+// Names of a host and of an upstream, and of a variable.
+var (
+	isName     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	isVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// check returns what is wrong with a host.
+func check(h *preset.Host) error {
+	switch {
+	case h.Name == "":
+		return errors.New("name is missing: that of the host in grants, as in Tool:NAME/TOOL")
+	case !isName.MatchString(h.Name):
+		return fmt.Errorf("name takes letters, digits and hyphens, such as aider, not %q", h.Name)
+	case preset.Named(h.Name) != nil:
+		return fmt.Errorf("%s is a host that pwos knows: choose another name", h.Name)
+	}
+	variables := append(slices.Collect(maps.Keys(h.Env)), h.Passes...)
+	for _, u := range h.Upstreams {
+		if !isName.MatchString(u.Name) {
+			return fmt.Errorf("upstreams.name takes that of an upstream, such as openai, not %q", u.Name)
+		}
+		variables = append(variables, slices.Collect(maps.Keys(u.Env))...)
+	}
+	slices.Sort(variables)
+	for _, name := range variables {
+		if !isVariable.MatchString(name) {
+			return fmt.Errorf("%q is no name of a variable", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Files)) {
+		if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
+			return fmt.Errorf("files are named by their path below the home, not %q", name)
+		}
+	}
+	_, err := h.Start(&preset.Doors{Server: []string{"pwos"}, Hook: []string{"pwos"}, Home: "/"})
+	return err
+}
