@@ -42,7 +42,7 @@ func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) (why *fau
 	if e.First || !d.policies.JudgesPrograms() { // the usual case
 		return nil, ""
 	}
-	in := &schema.ProgramExecInput{Path: strings.ToValidUTF8(e.Path, "\uFFFD"), Cwd: strings.ToValidUTF8(e.Dir, "\uFFFD"), Cut: e.Cut, Hidden: e.Hidden, Argv: make([]string, len(e.Args))}
+	in := &schema.ProgramExecInput{Path: strings.ToValidUTF8(e.Path, "\uFFFD"), Cwd: strings.ToValidUTF8(e.Dir, "\uFFFD"), Step: d.calls.Step(pid), Cut: e.Cut, Hidden: e.Hidden, Argv: make([]string, len(e.Args))}
 	for i, arg := range e.Args {
 		in.Argv[i] = strings.ToValidUTF8(arg, "\uFFFD")
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,8 +176,13 @@ func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.Step
 	if d.trees == nil {
 		return schema.StepBeginOutput{}, errNoSteps
 	}
-	d.calls.Begin(job.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use))
-	return d.trees.Begin(ctx, job, in)
+	out, err := d.trees.Begin(ctx, job, in)
+	name := ""
+	if out.Step > 0 {
+		name = fmt.Sprintf("%s:%d", out.Agent, out.Step)
+	}
+	d.calls.Begin(job.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use), name)
+	return out, err
 }
 
 func (d *Daemon) submitPrompt(ctx context.Context, job *kernel.Job, in *schema.PromptSubmitInput) (schema.PromptSubmitOutput, error) {

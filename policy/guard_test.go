@@ -125,6 +125,20 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
+// TestNormalOfPrograms: the same program, in another step, is the same question.
+func TestNormalOfPrograms(t *testing.T) {
+	t.Parallel()
+	j := judge(nil)
+	for data, want := range map[string]string{
+		`{"path":"/bin/x","argv":["x","a"],"cwd":"/d","step":"a:1"}`: `{"argv":["x","a"],"cwd":"/d","path":"/bin/x"}`,
+		`{"path":"/bin/x","argv":["x","a"],"cwd":"/d"}`:              `{"argv":["x","a"],"cwd":"/d","path":"/bin/x"}`,
+	} {
+		if got, err := j.Normal(call(t, 8, "Program.Exec", data)); err != nil || string(got) != want {
+			t.Errorf("%s is %s, %v", data, got, err)
+		}
+	}
+}
+
 // TestNormalOfBodies: two fetches are the same call if their bodies by reference have the same content. A body that was not
 // read has no normal form.
 func TestNormalOfBodies(t *testing.T) {

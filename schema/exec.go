@@ -5,6 +5,7 @@ type ProgramExecInput struct {
 	Path   string   `json:"path" keep:"always" doc:"Path of the program as it was requested, absolute; empty: it could not be read."`
 	Argv   []string `json:"argv" keep:"arguments" doc:"Its arguments, with its name as the first. What looks secret is not recorded, nor more than 4096 bytes."`
 	Cwd    string   `json:"cwd" keep:"always" doc:"Working directory of the process."`
+	Step   string   `json:"step,omitzero" keep:"always" maxlen:"300" doc:"The tool call of a host that is open, as NAME:12; of several the last that began; absent: none is."`
 	Cut    bool     `json:"cut,omitzero" keep:"always" doc:"Whether argv lacks the end: it is longer than the kernel reads."`
 	Hidden bool     `json:"hidden,omitzero" keep:"always" doc:"Whether the process let nobody read what it executes."`
 }

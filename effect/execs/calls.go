@@ -22,7 +22,8 @@ type Calls struct {
 }
 
 type call struct {
-	key step.Key
+	key  step.Key
+	step string
 	Refusals
 }
 
@@ -44,15 +45,28 @@ func (r *Refusals) add(one *schema.StepRefused) {
 	}
 }
 
-// Begin notes that a call of an agent has begun.
-func (c *Calls) Begin(agent int64, key step.Key) {
+// Begin notes that a call of an agent has begun, and the step that it is; "": it is none.
+func (c *Calls) Begin(agent int64, key step.Key, step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.agents == nil {
 		c.agents = make(map[int64][]*call)
 	}
 	open := slices.DeleteFunc(c.agents[agent], func(one *call) bool { return one.key == key }) // its end was lost
-	c.agents[agent] = append(open[max(0, len(open)+1-maxOpen):], &call{key: key})
+	c.agents[agent] = append(open[max(0, len(open)+1-maxOpen):], &call{key: key, step: step})
+}
+
+// Step returns the last step of an agent that has begun, of those that are open; "": none is.
+func (c *Calls) Step(agent int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open := c.agents[agent]
+	for i := len(open) - 1; i >= 0; i-- {
+		if open[i].step != "" {
+			return open[i].step
+		}
+	}
+	return ""
 }
 
 // Refused notes a refusal in each call of an agent that is open: which of them has requested the exec is not known.

@@ -25,11 +25,11 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	var c execs.Calls
 	c.Refused(7, refusal("before"))
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")))
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "")
 	c.Refused(7, refusal("a"))
 	c.Refused(7, refusal("a"))
 	c.Refused(8, refusal("of another"))
-	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", nil))
+	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", nil), "")
 	c.Refused(7, refusal("b"))
 	for _, tt := range []struct {
 		end  *schema.StepEndInput
@@ -45,17 +45,38 @@ func TestCalls(t *testing.T) {
 			t.Errorf("the end %v has %v", *tt.end, got)
 		}
 	}
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil))
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "")
 	c.Refused(7, refusal("a"))
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil)) // the end of the first was lost
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "") // the end of the first was lost
 	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
 		t.Errorf("a call has what was refused before it: %v", got)
 	}
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil))
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "")
 	c.Refused(7, refusal("a"))
 	c.Leave(7)
 	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
 		t.Errorf("after the end of its agent: %v", got)
+	}
+}
+
+// TestCallsStep: the step of an exec is the last that began of those that are open.
+func TestCallsStep(t *testing.T) {
+	t.Parallel()
+	var c execs.Calls
+	var got []string
+	look := func() { got = append(got, c.Step(7)+"|"+c.Step(8)) }
+	look()
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "a:1")
+	look()
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "a:2")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("3")), "") // its directories are not kept
+	look()
+	c.End(7, endOf("s", "Bash", new("2")))
+	look()
+	c.End(7, endOf("s", step.Every, nil))
+	look()
+	if want := []string{"|", "a:1|", "a:2|", "a:1|", "|"}; !cmp.Equal(got, want) {
+		t.Errorf("steps %q, want %q", got, want)
 	}
 }
 
@@ -64,7 +85,7 @@ func TestCallsBounded(t *testing.T) {
 	t.Parallel()
 	var c execs.Calls
 	for i := range 100 {
-		c.Begin(7, step.KeyOf("h", "s", "Bash", new(fmt.Sprint(i))))
+		c.Begin(7, step.KeyOf("h", "s", "Bash", new(fmt.Sprint(i))), "")
 	}
 	for i := range 100 {
 		c.Refused(7, refusal(fmt.Sprint(i)))
