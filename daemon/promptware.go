@@ -139,6 +139,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.StepEnd.Type:           kernel.Run(d.endStep),
 		schema.PromptSubmit.Type:      kernel.Run(d.submitPrompt),
 		schema.StepUndo.Type:          kernel.Run(d.undoSteps),
+		schema.StepRedact.Type:        kernel.Run(d.redactStep),
 		schema.ReviewApply.Type:       kernel.Run(d.applyReview),
 		schema.ReviewDiscard.Type:     kernel.Run(d.discardReview),
 	}

@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 
 	"github.com/promptware-os/pwos/daemon/state"
+	"github.com/promptware-os/pwos/effect/prompts"
+	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/audit"
@@ -22,8 +26,24 @@ func (d *Daemon) lookBack() {
 	}
 	archiver := past.Archiver(d.kernel.EndSegment, copied, d.config.StateDir, d.config.RuntimeDir)
 	d.archiver.Store(archiver)
-	d.redactor.Store(archiver.Redactor(d.kernel, state.Blobs{Dir: d.config.BlobDir(), Redact: d.blobs.Redact}))
+	d.redactor.Store(archiver.Redactor(d.kernel, state.Beside{
+		Blobs: d.config.BlobDir(), Redact: d.blobs.Redact, Steps: d.stepsDir(), Forget: d.forget, Prompt: func(digest string) (bool, error) { return prompts.Remove(d.promptsDir(), digest) },
+	}))
 	d.undoer.Store(undo.New(undo.Runner{History: past, Kernel: d.kernel, Changes: d.state.Changes}))
+}
+
+func (d *Daemon) stepsDir() string   { return filepath.Join(real(d.config.StateDir), "steps") }
+func (d *Daemon) promptsDir() string { return filepath.Join(real(d.config.StateDir), "prompts") }
+
+// forget removes a value that was redacted from what is kept of steps.
+func (d *Daemon) forget(ctx context.Context, value []byte) (removed int, err error) {
+	if d.trees == nil { // a kernel that serves one call
+		removed, err = trees.RedactStores(ctx, d.stepsDir(), value)
+	} else {
+		removed, err = d.trees.RedactValue(ctx, value)
+	}
+	more, promptsErr := prompts.Redact(d.promptsDir(), value)
+	return removed + more, errors.Join(err, promptsErr)
 }
 
 // undo is the runner of Message.Undo. No connection is served before lookBack.

@@ -29,7 +29,7 @@ func (d *Daemon) keepSteps() (err error) {
 	}
 	at := d.config.Steps
 	d.prompts = &prompts.Keeper{
-		Dir: filepath.Join(real(d.config.StateDir), "prompts"), Off: d.config.Record.Prompts == config.Off, Of: func(pid int64) string {
+		Dir: d.promptsDir(), Off: d.config.Record.Prompts == config.Off, Of: func(pid int64) string {
 			if p := d.state.Processes.Processes().Process(pid); p != nil {
 				return p.AgentID
 			}
@@ -41,7 +41,7 @@ func (d *Daemon) keepSteps() (err error) {
 			Off: d.config.Record.Steps == config.Off, Keep: time.Duration(at.Keep), KeepBytes: at.KeepBytes,
 			MaxFiles: at.MaxFiles, MaxBytes: at.MaxBytes, MaxFile: at.FileBytes,
 		},
-		Dir: filepath.Join(real(d.config.StateDir), "steps"), Copies: filepath.Join(real(d.config.StateDir), "reviews"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
+		Dir: d.stepsDir(), Copies: filepath.Join(real(d.config.StateDir), "reviews"), Kernel: d.kernel, Agents: started{d.programs, &d.execs},
 		Processes: d.state.Processes.Processes(), View: d.state.Steps.View, Ask: d.askHeld, Log: d.log.With("component", "steps"),
 		Prompts: d.prompts,
 	})
@@ -207,6 +207,13 @@ func (d *Daemon) undoSteps(ctx context.Context, job *kernel.Job, do *step.Undo) 
 		return schema.StepUndoOutput{}, errNoSteps
 	}
 	return d.trees.Undo(ctx, job, do)
+}
+
+func (d *Daemon) redactStep(ctx context.Context, job *kernel.Job, do *schema.StepRedactInput) (schema.StepRedactOutput, error) {
+	if d.trees == nil {
+		return schema.StepRedactOutput{}, errNoSteps
+	}
+	return d.trees.Redact(ctx, job, do)
 }
 
 func (d *Daemon) applyReview(ctx context.Context, job *kernel.Job, do *schema.ReviewApplyInput) (schema.ReviewOutput, error) {

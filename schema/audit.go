@@ -173,7 +173,8 @@ type AuditRedactOutput struct {
 	More    bool     `json:"more" keep:"always" doc:"Whether there are more of them."`
 	Cluster bool     `json:"cluster" keep:"always" doc:"Whether a copy of the journal on the cluster's bus keeps the value."`
 	Blobs   int64    `json:"blobs_removed" keep:"always" doc:"How many blobs were removed, since they had the value and nothing else."`
-	Left    []string `json:"blobs_left" keep:"always" doc:"Paths of blobs that have the value among other data, or are being read: remove them, or wait until they expire."`
+	Steps   int64    `json:"steps,omitzero" keep:"always" doc:"How many contents of files, notes of steps and prompts had the value in the stores of steps: it was removed there."`
+	Left    []string `json:"blobs_left" keep:"always" doc:"Paths of blobs that have the value among other data, or are being read: remove them, or wait until they expire. A directory is one that could not be looked through."`
 }
 
 // The syscalls of this file.
@@ -219,7 +220,7 @@ var (
 	AuditRedact = NewEffect[AuditRedactInput, AuditRedactOutput](Syscall{
 		Type: "Audit.Redact", Domain: Audit, Grant: OperatorOnly,
 		Script:      "scripts/redactlive.txtar",
-		Description: "Removes a member from an entry of the journal, and its value from the state, the snapshots, the index and the blobs. An entry Audit.Redacted vouches for the line.",
+		Description: "Removes a member from an entry of the journal, and its value from the state, the snapshots, the index, the blobs and the stores of steps. An entry Audit.Redacted vouches for the line.",
 	}, Syscall{
 		Type:        "Audit.Rewritten",
 		Description: "Ends an Audit.Redact: records what was removed.",

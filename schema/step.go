@@ -64,6 +64,15 @@ var (
 		Description: "Ends a Step.Undo: records what it changed.",
 	})
 
+	StepRedact = NewEffect[StepRedactInput, StepRedactOutput](Syscall{
+		Type: "Step.Redact", Domain: StepDomain, Grant: OperatorOnly,
+		Script:      "scripts/redactsteps.txtar",
+		Description: "Removes from the store of a directory what a file had in it before and after a step, and since. The steps stay; an undo that needs such a content finds that it is missing.",
+	}, Syscall{
+		Type:        "Step.Redacted",
+		Description: "Ends a Step.Redact: records what was removed.",
+	})
+
 	StepSubscribe = NewCommand[StepSubscribeInput, SuccessOutput](Syscall{
 		Type: "Step.Subscribe", Domain: StepDomain,
 		Script:      "scripts/steps.txtar",
@@ -301,6 +310,23 @@ type StepConflict struct {
 	Path  string `json:"path" keep:"always" maxlen:"4096" doc:"The path, relative to the directory."`
 	Why   string `json:"why" keep:"always" maxlen:"512" doc:"Why it is left."`
 	Aside bool   `json:"aside,omitzero" keep:"always" doc:"Whether it holds back nothing else: it is a reference or a setting of git."`
+}
+
+// StepRedactInput is the data of Step.Redact.
+type StepRedactInput struct {
+	Target
+	Agent string `json:"agent" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the agent."`
+	Step  int64  `json:"step" keep:"always" min:"1" doc:"Number of the step."`
+	Path  string `json:"path" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute path of a file that the step changed, or of a directory with such files."`
+}
+
+// StepRedactOutput is the answer of Step.Redact.
+type StepRedactOutput struct {
+	Agent    string   `json:"agent" keep:"always" doc:"Name of the agent."`
+	Step     int64    `json:"step" keep:"always" doc:"Number of the step."`
+	Tree     string   `json:"tree" keep:"always" doc:"The directory."`
+	Paths    []string `json:"paths" keep:"always" doc:"The files, relative to the directory; at most 100 of them."`
+	Contents int64    `json:"contents" keep:"always" doc:"How many contents were removed; 0: they were not there any more."`
 }
 
 // StepSubscribeInput is the data of Step.Subscribe.

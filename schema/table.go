@@ -100,7 +100,7 @@ func rows() []*Syscall {
 		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,
 		ApprovalRequested.Syscall, ApprovalUse.Syscall,
 		StepBegin.Syscall, StepBegin.End.Syscall, StepEnd.Syscall, StepEnd.End.Syscall, PromptSubmit.Syscall, PromptSubmit.End.Syscall, StepEnded.Syscall, StepList.Syscall, StepGet.Syscall, StepDiff.Syscall,
-		StepUndo.Syscall, StepUndo.End.Syscall, StepSubscribe.Syscall, StepWatch.Syscall,
+		StepUndo.Syscall, StepUndo.End.Syscall, StepRedact.Syscall, StepRedact.End.Syscall, StepSubscribe.Syscall, StepWatch.Syscall,
 		ReviewApply.Syscall, ReviewApply.End.Syscall, ReviewDiscard.Syscall, ReviewDiscard.End.Syscall,
 		MessageReplay.Syscall, MessageUndo.Syscall, MessageUndo.End.Syscall,
 	}

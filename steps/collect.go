@@ -18,8 +18,8 @@ func (s *Store) Collect(ctx context.Context, before time.Time, most int64) error
 	if !s.filled {
 		return ErrNotFilled
 	}
-	if len(s.pending) > 0 {
-		return errors.New("changes are not recorded yet: nothing is forgotten before the next cut")
+	if err := s.settled(); err != nil {
+		return err
 	}
 	kept := s.log.marks
 	for len(kept) > 1 && kept[0].ended.Before(before) { // the last one has the number to go on from
@@ -27,7 +27,7 @@ func (s *Store) Collect(ctx context.Context, before time.Time, most int64) error
 	}
 	for {
 		if len(kept) < len(s.log.marks) {
-			if err := s.rewrite(ctx, kept); err != nil {
+			if err := s.rewrite(ctx, kept, nil); err != nil {
 				return err
 			}
 			kept = s.log.marks
@@ -42,13 +42,20 @@ func (s *Store) Collect(ctx context.Context, before time.Time, most int64) error
 	}
 }
 
-// rewrite makes a new generation of the files, with some steps and what they and the tree need.
-func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
-	old := s.generation
-	next := &Store{dir: s.dir, root: s.root, options: s.options, fsys: s.fsys, generation: old + 1, dirs: make(map[string][]item)}
-	if err := next.removeFiles(); err != nil { // of an attempt that was interrupted
+// settled returns an error if changes were found that no step has: a new generation would not find them again.
+func (s *Store) settled() error {
+	if len(s.pending) > 0 {
+		return errors.New("changes are not recorded yet: nothing is forgotten before the next cut")
+	}
+	return nil
+}
+
+// rewrite makes a new generation of the files, with some steps and what they and the tree need, except for what is to go.
+func (s *Store) rewrite(ctx context.Context, kept []mark, gone *without) (err error) {
+	if err := s.removeOthers(); err != nil {
 		return err
 	}
+	next := &Store{dir: s.dir, root: s.root, options: s.options, fsys: s.fsys, generation: s.generation + 1, dirs: make(map[string][]item)}
 	if err := next.openFiles(); err != nil {
 		return err
 	}
@@ -61,7 +68,7 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 	next.dirs = s.dirs
 	for _, items := range s.dirs {
 		for i := range items {
-			if err := s.carry(ctx, next.pack, items[i].state); err != nil {
+			if err := s.carry(ctx, next.pack, items[i].state, gone); err != nil {
 				return err
 			}
 		}
@@ -72,9 +79,12 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 			return err
 		}
 		for _, c := range step.Changes {
-			if err := errors.Join(s.carry(ctx, next.pack, c.Before), s.carry(ctx, next.pack, c.After)); err != nil {
+			if err := errors.Join(s.carry(ctx, next.pack, c.Before, gone), s.carry(ctx, next.pack, c.After, gone)); err != nil {
 				return err
 			}
+		}
+		if err := gone.of(step); err != nil {
+			return err
 		}
 		step.packed = 0 // what is in the new file is synced before that is the one that holds
 		if err := next.log.put(step); err != nil {
@@ -84,8 +94,10 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 	if err := errors.Join(next.pack.sync(), next.log.file.Sync()); err != nil {
 		return err
 	}
-	if err := next.saveIndex(); err != nil {
-		return err
+	if s.filled { // else the tree is read again, whatever the index says of what is stored
+		if err := next.saveIndex(); err != nil {
+			return err
+		}
 	}
 	if err := replaceFile(s.fsys, s.dir, "current", fmt.Appendf(nil, "%d\n", next.generation)); err != nil {
 		return err
@@ -93,13 +105,12 @@ func (s *Store) rewrite(ctx context.Context, kept []mark) (err error) {
 	holds = true
 	failed := s.closeFiles()
 	s.pack, s.log, s.generation = next.pack, next.log, next.generation
-	previous := &Store{dir: s.dir, fsys: s.fsys, generation: old}
-	return errors.Join(failed, previous.removeFiles())
+	return errors.Join(failed, s.removeOthers())
 }
 
-// carry copies the pieces of a content, unless they are there. What is missing stays so.
-func (s *Store) carry(ctx context.Context, to *pack, state State) error {
-	if !state.content() || state.Lost {
+// carry copies the pieces of a content, unless they are there, or are to go. What is missing stays so.
+func (s *Store) carry(ctx context.Context, to *pack, state State, gone *without) error {
+	if !state.content() || state.Lost || gone.has(state.Ref) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -118,7 +129,11 @@ func (s *Store) carry(ctx context.Context, to *pack, state State) error {
 	list := slices.Clone(first)
 	if state.Size > pieceSize {
 		for at := 0; at+len(Ref{}) <= len(list); at += len(Ref{}) {
-			piece, err := s.pack.piece(Ref(list[at:at+len(Ref{})]), state.Secret)
+			ref := Ref(list[at : at+len(Ref{})])
+			if gone.has(ref) {
+				continue
+			}
+			piece, err := s.pack.piece(ref, state.Secret)
 			if errors.Is(err, ErrMissing) {
 				continue
 			}
@@ -132,6 +147,16 @@ func (s *Store) carry(ctx context.Context, to *pack, state State) error {
 	}
 	_, err = to.put(list, state.Secret)
 	return err
+}
+
+// removeOthers removes the files of the generations before and after this one, of which a crash may have left some.
+func (s *Store) removeOthers() error {
+	var failed error
+	for _, n := range []uint64{s.generation - 1, s.generation + 1} {
+		other := &Store{dir: s.dir, fsys: s.fsys, generation: n}
+		failed = errors.Join(failed, other.removeFiles())
+	}
+	return failed
 }
 
 // removeFiles removes the files of this generation.

@@ -184,7 +184,7 @@ func (s *Store) fetch(ctx context.Context, changes []Change) (err error) {
 	}
 	defer origin.release()
 	for _, state := range missing {
-		if err := origin.carry(ctx, s.pack, state); err != nil {
+		if err := origin.carry(ctx, s.pack, state, nil); err != nil {
 			return err
 		}
 	}

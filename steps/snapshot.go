@@ -16,7 +16,10 @@ type Snapshot struct {
 	Files  []SnapshotFile
 	Sealed bool // some contents need the key
 
-	open []journal.File
+	open     []journal.File
+	log      *log
+	contents journal.File
+	packed   int64 // bytes of them
 }
 
 // SnapshotFile is a file of a store, up to a size: what follows is not part of the snapshot.
@@ -70,30 +73,29 @@ func (c *Snapshot) capture(fsys journal.FS, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	contents, err := c.openFile(fsys, s.file("content"))
-	if err != nil {
+	if c.contents, err = c.openFile(fsys, s.file("content")); err != nil {
 		return false, err
 	}
-	l := &log{file: records}
-	if _, err := l.scan(); err != nil {
+	c.log = &log{file: records}
+	if _, err := c.log.scan(); err != nil {
 		return false, err
 	}
 	head, known := indexOf(index, s.generation)
-	packed := head.packed
+	c.packed = head.packed
 	if !known { // it is damaged, and made again where the store is opened
-		if packed, err = contents.Size(); err != nil {
+		if c.packed, err = c.contents.Size(); err != nil {
 			return false, err
 		}
 	}
-	for _, m := range l.marks {
-		packed = max(packed, m.packed)
+	for _, m := range c.log.marks {
+		c.packed = max(c.packed, m.packed)
 	}
 	c.Files = []SnapshotFile{
 		TextFile("current", fmt.Appendf(nil, "%d\n", s.generation)), TextFile(filepath.Base(s.file("index")), index),
-		{filepath.Base(s.file("log")), l.size, records},
-		{filepath.Base(s.file("content")), packed, contents},
+		{filepath.Base(s.file("log")), c.log.size, records},
+		{filepath.Base(s.file("content")), c.packed, c.contents},
 	}
-	c.Sealed, err = anySealed(contents, packed)
+	c.Sealed, err = anySealed(c.contents, c.packed)
 	return err == nil, err
 }
 
@@ -120,18 +122,24 @@ func (c *Snapshot) Close() (err error) {
 }
 
 // anySealed reports whether a frame of contents, up to a size, is sealed.
-func anySealed(contents io.ReaderAt, size int64) (bool, error) {
+func anySealed(contents io.ReaderAt, size int64) (sealed bool, err error) {
+	return sealed, frames(contents, size, func(_ int64, h *header) { sealed = sealed || h.sealed })
+}
+
+// frames calls do with the headers of frames, up to a size. What a crash has left incomplete ends them.
+func frames(contents io.ReaderAt, size int64, do func(at int64, h *header)) error {
 	for at := int64(0); at < size; {
 		h, length, err := readHeader(io.NewSectionReader(contents, at, size-at))
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTorn) {
-			return false, nil // a crash left it so
+			return nil
 		}
-		if err != nil || h.sealed {
-			return h.sealed, err
+		if err != nil {
+			return err
 		}
+		do(at, &h)
 		at += length + int64(h.packed)
 	}
-	return false, nil
+	return nil
 }
 
 // Sealed reports whether the store in a directory has contents that only its key opens.

@@ -175,6 +175,21 @@ func ArchivedText(a *schema.Archived) string {
 	return fmt.Sprintf("entries %d to %d are archived in %s", a.First, a.Last, Escaped(a.Directory))
 }
 
+// StepRedactTable is a redaction of what a file had in steps.
+func StepRedactTable(out *schema.StepRedactOutput) *Table {
+	t := new(Table)
+	for i, path := range out.Paths {
+		t.Row([]string{"redacted", ""}[min(i, 1)], Escaped(path))
+	}
+	t.Row("directory", Escaped(out.Tree))
+	if out.Contents == 0 {
+		t.Row("removed", "nothing: it was not there any more")
+	} else {
+		t.Row("removed", fmt.Sprintf("%d contents, from %s on", out.Contents, StepName(out.Agent, out.Step)))
+	}
+	return t
+}
+
 // RedactTable describes what an Audit.Redact has removed, and which places still have the value.
 func RedactTable(out *schema.AuditRedactOutput) *Table {
 	t := new(Table)
@@ -182,6 +197,8 @@ func RedactTable(out *schema.AuditRedactOutput) *Table {
 	switch {
 	case out.By != 0:
 		t.Row("signed", "by entry "+strconv.FormatInt(out.By, 10))
+	case out.Already && out.Steps > 0:
+		t.Row("signed", "as before: the line was not changed")
 	case out.Already:
 		t.Row("signed", "by an earlier entry: it was redacted before, and nothing was changed")
 	default:
@@ -199,6 +216,9 @@ func RedactTable(out *schema.AuditRedactOutput) *Table {
 	}
 	if out.Blobs > 0 {
 		t.Row("removed", fmt.Sprintf("%d blobs with the value", out.Blobs))
+	}
+	if out.Steps > 0 {
+		t.Row("removed", fmt.Sprintf("from %d contents, notes and prompts of steps", out.Steps))
 	}
 	for _, path := range out.Left {
 		t.Row("not changed", "the blob "+Escaped(path)+", which may have the value: remove it, or wait until it expires")

@@ -22,6 +22,7 @@ var probes = map[string]map[string]string{
 	"QUESTION":       {"claude": "is not a question", "q-0": "is not a question", "#3": "is not a question"},
 	"SEQ|KEY|FILE":   {"#0": "is not the number of an entry", "file:": "names nothing"},
 	"NAME|STEP":      {"#12": "is an entry of the record", "12": "steps are those of a name", "claude:0": "names no steps", "claude@beta": "of another kernel"},
+	"SEQ|STEP":       {"claude": "is not the number of an entry", "0": "is not the number of an entry", "claude:0": "names no steps", "claude:3..8": "names several steps"},
 	"SEQ|NAME|STEP":  {"#0": "is not the number of an entry", "claude:0": "names no steps", "a//b": "is not an agent", "claude:3..8": "undo takes one step"},
 }
 

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/lead"
 	"github.com/promptware-os/pwos/daemon/state"
+	"github.com/promptware-os/pwos/effect/prompts"
+	"github.com/promptware-os/pwos/effect/trees"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
@@ -50,7 +53,14 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 		onBus = h.LastOnBus
 	}
 	dir := cfg.BlobDir()
-	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) {
-		return blob.RedactDir(ctx, dir, value)
-	}}, onBus)
+	steps, texts := filepath.Join(cfg.StateDir, stepsName), filepath.Join(cfg.StateDir, promptsName)
+	return s.Redact(ctx, &cfg, seq, member, state.Beside{
+		Blobs: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) { return blob.RedactDir(ctx, dir, value) },
+		Steps: steps, Forget: func(ctx context.Context, value []byte) (int, error) {
+			removed, err := trees.RedactStores(ctx, steps, value)
+			more, promptsErr := prompts.Redact(texts, value)
+			return removed + more, errors.Join(err, promptsErr)
+		},
+		Prompt: func(digest string) (bool, error) { return prompts.Remove(texts, digest) },
+	}, onBus)
 }

@@ -16,10 +16,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blobs is the directory of blobs, for redactions.
-type Blobs struct {
-	Dir    string
+// Beside is what has values of entries beside the journal, for redactions.
+type Beside struct {
+	Blobs  string // their directory
 	Redact func(ctx context.Context, value []byte) (removed int, left []string, err error)
+
+	Steps  string                                                           // the directory of the stores of steps
+	Forget func(ctx context.Context, value []byte) (removed int, err error) // removes a value from them, and from prompts
+	Prompt func(digest string) (removed bool, err error)                    // removes the text of a prompt
 }
 
 // Redact removes a member from an entry of the journal while no kernel runs: "[redacted]" replaces it in the line, and a
@@ -34,7 +38,7 @@ type Blobs struct {
 //
 // The next start rebuilds the state, the snapshots and the index from the journal. onBus returns the last entry that the
 // cluster's bus has; nil: no cluster.
-func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, member string, blobs Blobs, onBus func(context.Context) (uint64, error)) (out schema.AuditRedactOutput, err error) {
+func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, member string, beside Beside, onBus func(context.Context) (uint64, error)) (out schema.AuditRedactOutput, err error) {
 	here, err := journal.Locate(s.Dir)
 	if err != nil {
 		return out, err
@@ -63,7 +67,7 @@ func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, memb
 			return out, err
 		}
 	}
-	s.redactBlobs(ctx, e, blobs, &out)
+	s.redactBeside(ctx, e, beside, &out)
 	return out, nil
 }
 
@@ -126,13 +130,13 @@ func (s *State) prepare(ctx context.Context, e *redaction, end func(context.Cont
 	return rewrite, err
 }
 
-// redactBlobs removes the blobs that have the value. The line is already rewritten, so an error only adds a note to look at
-// the directory.
-func (s *State) redactBlobs(ctx context.Context, e *redaction, blobs Blobs, out *schema.AuditRedactOutput) {
+// redactBeside removes the value from blobs and the stores of steps. The line is already rewritten, so an error only adds a note to look
+// at the directory.
+func (s *State) redactBeside(ctx context.Context, e *redaction, beside Beside, out *schema.AuditRedactOutput) {
 	value := e.plain
 	if e.blob != "" {
 		var err error
-		if value, err = blobs.content(e.blob); errors.Is(err, fs.ErrNotExist) {
+		if value, err = beside.content(e.blob); errors.Is(err, fs.ErrNotExist) {
 			out.Already = true
 			return
 		} else if err != nil {
@@ -140,22 +144,37 @@ func (s *State) redactBlobs(ctx context.Context, e *redaction, blobs Blobs, out 
 			return
 		}
 	}
-	removed, left, err := blobs.Redact(ctx, value)
+	removed, left, err := beside.Redact(ctx, value)
 	out.Blobs = int64(removed)
 	out.Left = append(out.Left, left...)
 	if err != nil {
 		s.log.Warn("blobs were not looked through for a redacted value", "entry", e.seq, "error", err)
-		out.Left = append(out.Left, blobs.Dir)
+		out.Left = append(out.Left, beside.Blobs)
+	}
+	forgotten := 0
+	if err = nil; len(value) >= alsoShortest {
+		forgotten, err = beside.Forget(ctx, value)
+	}
+	if e.prompt != "" {
+		removed, failed := beside.Prompt(e.prompt)
+		if err = errors.Join(err, failed); removed {
+			forgotten++
+		}
+	}
+	out.Steps = int64(forgotten)
+	if err != nil {
+		s.log.Warn("stores of steps were not all looked through for a redacted value", "entry", e.seq, "error", err)
+		out.Left = append(out.Left, beside.Steps)
 	}
 }
 
 // content reads a blob that an entry refers to.
-func (b *Blobs) content(path string) ([]byte, error) {
-	name, err := filepath.Rel(b.Dir, path)
+func (b *Beside) content(path string) ([]byte, error) {
+	name, err := filepath.Rel(b.Blobs, path)
 	if err != nil || !filepath.IsLocal(name) {
 		return nil, fs.ErrNotExist // it belongs to another runtime directory
 	}
-	root, err := os.OpenRoot(b.Dir)
+	root, err := os.OpenRoot(b.Blobs)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type redaction struct {
 	hash   journal.Hash  // of the entry in the chain
 	domain schema.Domain // whose state the entry changed; "": none
 	blob   string        // the blob that the member refers to, if the value is in one
+	prompt string        // digest of the prompt that the member is, of which the journal never had the text
 
 	request, outcome []byte   // without the member
 	words            [][]byte // forms in which other entries may have the value
@@ -59,6 +60,10 @@ func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redacti
 		return nil, err
 	}
 	e := &redaction{seq: seq, member: member, hash: record.Hash, also: []int64{}, request: bytes.Clone(record.Request), outcome: bytes.Clone(record.Outcome)}
+	if e.prompt, err = s.promptOf(ctx, record, member); err != nil || e.prompt != "" {
+		e.done = true
+		return e, err
+	}
 	if err := mayBeRedacted(record, member); err != nil {
 		return nil, err
 	}
@@ -80,6 +85,54 @@ func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redacti
 	e.words, e.plain = forms(value), plain(value)
 	*part = bytes.Join([][]byte{(*part)[:start], (*part)[end:]}, []byte(redactedText))
 	return e, e.decodes(record)
+}
+
+// promptOf returns the digest of the prompt that a member of an entry is, "" for another member. The entry is a Prompt.Submit or its end.
+func (s *State) promptOf(ctx context.Context, line *journal.Record, member string) (string, error) {
+	_, typ := schema.Peek(line.Request)
+	begins := typ == schema.PromptSubmit.Type
+	if member != "/request/data/text" || !begins && typ != schema.PromptSubmit.End.Type {
+		return "", nil
+	}
+	if !begins {
+		_, digest, err := submitted(line)
+		return digest, err
+	}
+	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: line.Seq + 1, Limit: s.Journal.Written})
+	defer reader.Close() // read only
+	for {
+		next, err := reader.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return "", nil // it has no end: no text was kept
+		}
+		if err != nil {
+			return "", err
+		}
+		if _, typ := schema.Peek(next.Request); typ != schema.PromptSubmit.End.Type {
+			continue
+		}
+		if intent, digest, err := submitted(next); err != nil || uint64(intent) == line.Seq {
+			return digest, err
+		}
+	}
+}
+
+// submitted returns which entry a Prompt.Submitted ends, and the digest of the prompt; "" if it failed.
+func submitted(line *journal.Record) (intent int64, digest string, err error) {
+	call, err := record.Recall(line)
+	if err != nil {
+		return 0, "", err
+	}
+	end := schema.EndOf(&call.Message)
+	if end == nil {
+		return 0, "", nil
+	}
+	if data, failed := end.Result(); failed == nil {
+		if out, bad := schema.PromptSubmit.Output().Decode(data); bad == nil {
+			digest = out.(*schema.PromptSubmitOutput).Digest
+		}
+	}
+	return end.Intent, digest, nil
 }
 
 // forms returns the texts by which other entries with the value are found: as it was written, and, for a string, as this

@@ -15,7 +15,7 @@ import (
 type Redactor struct {
 	past   *Past
 	kernel Redacting
-	blobs  Blobs
+	beside Beside
 	copied func(ctx context.Context, entry uint64) uint64 // that of the Archiver
 	busy   chan struct{}                                  // that of the Archiver: one of both runs at a time
 }
@@ -34,8 +34,8 @@ type Redacting interface {
 }
 
 // Redactor returns a Redactor that does not run at the same time as the Archiver.
-func (a *Archiver) Redactor(k Redacting, blobs Blobs) *Redactor {
-	return &Redactor{past: a.past, kernel: k, blobs: blobs, copied: a.copied, busy: a.busy}
+func (a *Archiver) Redactor(k Redacting, beside Beside) *Redactor {
+	return &Redactor{past: a.past, kernel: k, beside: beside, copied: a.copied, busy: a.busy}
 }
 
 // Redact is the runner of Audit.Redact.
@@ -74,7 +74,7 @@ func (r *Redactor) Redact(ctx context.Context, job *kernel.Job, do *audit.Redact
 			return out, err
 		}
 	}
-	s.redactBlobs(ctx, e, r.blobs, &out)
+	s.redactBeside(ctx, e, r.beside, &out)
 	return out, nil
 }
 

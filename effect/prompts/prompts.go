@@ -2,6 +2,7 @@
 package prompts
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -83,13 +84,15 @@ func (k *Keeper) Ended(pid int64) {
 }
 
 // path returns where a text is kept, "" for what is no digest.
-func (k *Keeper) path(digest string) string {
+func (k *Keeper) path(digest string) string { return pathIn(k.Dir, digest) }
+
+func pathIn(dir, digest string) string {
 	encoded, _ := strings.CutPrefix(digest, "sha256-")
 	sum, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(sum) != sha256.Size {
 		return ""
 	}
-	return filepath.Join(k.Dir, hex.EncodeToString(sum))
+	return filepath.Join(dir, hex.EncodeToString(sum))
 }
 
 // Text returns the text of a prompt, without what looked secret in it; "" if it is not kept, or not any more.
@@ -146,4 +149,38 @@ func Each(dir string, do func(name string, text []byte)) error {
 		do(entry.Name(), text)
 	}
 	return nil
+}
+
+// Remove removes the text of a prompt from a directory. It returns false if it is not there.
+func Remove(dir, digest string) (bool, error) {
+	path := pathIn(dir, digest)
+	if path == "" {
+		return false, nil
+	}
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Redact removes a value from the texts in a directory, and returns how many had it. They are kept as long as before.
+func Redact(dir string, value []byte) (redacted int, failed error) {
+	err := Each(dir, func(name string, text []byte) {
+		if !bytes.Contains(text, value) {
+			return
+		}
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err == nil {
+			err = replace.File(path, bytes.ReplaceAll(text, value, []byte("[redacted]")), 0o600)
+		}
+		if err == nil {
+			err = os.Chtimes(path, time.Time{}, info.ModTime())
+		}
+		if redacted++; err != nil {
+			failed = errors.Join(failed, fmt.Errorf("redact prompt: %w", err))
+		}
+	})
+	return redacted, errors.Join(failed, err)
 }

@@ -1,6 +1,8 @@
 package prompts_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+
+// kept returns where the text of a prompt is.
+func kept(k *prompts.Keeper, text string) string {
+	return filepath.Join(k.Dir, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
 
 // TestPrompts: a session works on the prompt that was submitted last, its text is kept without secrets until it is old, and what is no
 // digest names no file.
@@ -78,6 +85,24 @@ func TestPrompts(t *testing.T) {
 	testkit.Must(t, k.Forget(time.Now().Add(time.Hour)))
 	if text(second.Digest) != "" {
 		t.Error("an old text was not forgotten")
+	}
+	submit(1, "s", "first line\nvalue, and value")
+	testkit.Must(t, os.Chtimes(kept(k, "first line\nvalue, and value"), time.Time{}, time.UnixMilli(1000)))
+	if n := testkit.Value(prompts.Redact(k.Dir, []byte("value")))(t); n != 1 {
+		t.Errorf("%d texts had the value", n)
+	}
+	path := kept(k, "first line\nvalue, and value")
+	if got := testkit.ReadFile(t, path); got != "first line\n[redacted], and [redacted]" || testkit.Value(os.Stat(path))(t).ModTime().UnixMilli() != 1000 {
+		t.Errorf("redacted: %q", got)
+	}
+	last := submit(1, "s", "to go")
+	for _, want := range []bool{true, false} {
+		if got := testkit.Value(prompts.Remove(k.Dir, last.Digest))(t); got != want || text(last.Digest) != "" {
+			t.Errorf("removed: %v, want %v", got, want)
+		}
+	}
+	if got := testkit.Value(prompts.Remove(k.Dir, "../key"))(t); got {
+		t.Error("what is no digest was removed")
 	}
 	k.Off = true
 	if off := submit(1, "s", "secret plans"); text(off.Digest) != "" || k.Latest(1, "h", "s").Digest != off.Digest {

@@ -116,6 +116,8 @@ func New(processes kernel.Processes) *Domain {
 		kernel.Query(schema.StepDiff, d.diff),
 		kernel.Effect(schema.StepUndo, takeBack),
 		kernel.Step(schema.StepUndo.End, kernel.End, nil),
+		kernel.Effect(schema.StepRedact, redacted),
+		kernel.Step(schema.StepRedact.End, kernel.End, nil),
 		kernel.Effect(schema.ReviewApply, applied),
 		kernel.Step(schema.ReviewApply.End, kernel.End, nil),
 		kernel.Effect(schema.ReviewDiscard, discarded),
@@ -149,6 +151,14 @@ func takeBack(call *kernel.Call, in *schema.StepUndoInput) (*Undo, error) {
 		return nil, kernel.Invalid("tree", "must be an absolute path")
 	}
 	return &Undo{in, call.Time}, nil
+}
+
+// redacted decides a Step.Redact.
+func redacted(_ *kernel.Call, in *schema.StepRedactInput) (*schema.StepRedactInput, error) {
+	if !path.IsAbs(in.Path) || path.Clean(in.Path) != in.Path {
+		return nil, kernel.Invalid("path", "must be an absolute path without . and .. and trailing slashes")
+	}
+	return in, nil
 }
 
 // applied decides a Review.Apply.

@@ -56,7 +56,7 @@ func smallMailboxes(cfg *config.Config) { cfg.Ipc.Mailbox = 1 }
 // (TestMessagesPushed, TestRecordFollowed, TestJobs, TestAck, TestApprovals). Others need more than this test has:
 // Approval.Decide a question (TestApprovals), Process.Attach a connection of its own (TestAttach), Syscall.Complete and
 // Syscall.Progress a call (TestProviders, TestProgress), Policy.Reload files (TestPolicyInvalid), Message.Undo and
-// Audit.Redact an entry (TestUndo, TestRedactLive), Step.Begin, Step.End, Prompt.Submit and Step.Undo a program (scripts steps and stepverbs), Review.Apply and Review.Discard a copy (script review), Audit.Archive a directory (TestArchiveRestart), Http.Fetch a server
+// Audit.Redact an entry (TestUndo, TestRedactLive), Step.Begin, Step.End, Prompt.Submit, Step.Undo and Step.Redact a program (scripts steps, stepverbs and redactsteps), Review.Apply and Review.Discard a copy (script review), Audit.Archive a directory (TestArchiveRestart), Http.Fetch a server
 // (test/http), and some a root (test/agents).
 func TestCommandsChangeState(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestCommandsChangeState(t *testing.T) {
 			c := start(t, smallMailboxes).dial(t)
 			c.world()
 			c.spawn(0, `{"allowed_syscalls":["*"]}`)
-			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Cluster.Drop": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true, "Audit.Redact": true, "Step.Begin": true, "Step.End": true, "Prompt.Submit": true, "Step.Undo": true, "Review.Apply": true, "Review.Discard": true, "Step.Subscribe": true}
+			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Cluster.Drop": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true, "Audit.Redact": true, "Step.Begin": true, "Step.End": true, "Prompt.Submit": true, "Step.Undo": true, "Step.Redact": true, "Review.Apply": true, "Review.Discard": true, "Step.Subscribe": true}
 			for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate", "Syscall.Call"} { // test/agents
 				made[typ] = true
 			}
