@@ -76,6 +76,7 @@ func (s *Store) Apply(ctx context.Context, from *Store, paths []string, options 
 	}
 	u := &plan{Store: s, copied: from.pack, want: make(map[string]wanted)}
 	left := make(map[string]bool)
+	var rest []Change
 	for _, c := range changes {
 		if at, ok := gitSetting(c); ok {
 			if now := s.state(c.Path); now != c.After && !c.After.IsDir() && !(now.IsDir() && !c.After.Exists()) && !left[at] {
@@ -86,13 +87,15 @@ func (s *Store) Apply(ctx context.Context, from *Store, paths []string, options 
 		}
 		reverse := Change{c.Path, c.After, c.Before}
 		if now := u.now(c.Path); gitPartOf(c.Path) == gitIndex && now.isFile() && c.Before.isFile() && c.After.isFile() {
-			err = u.both(reverse, now)
-		} else {
-			err = u.back(reverse)
+			if err := u.both(reverse, now); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		if err != nil {
-			return nil, err
-		}
+		rest = append(rest, reverse)
+	}
+	if err := u.backAll(rest, s.unchanged); err != nil {
+		return nil, err
 	}
 	options.Label.Kind = Apply
 	out, err := u.carryOut(ctx, options)
@@ -119,10 +122,8 @@ func (s *Store) Drop(ctx context.Context, paths []string, options UndoOptions) (
 		return nil, err
 	}
 	u := &plan{Store: s, want: make(map[string]wanted)}
-	for _, c := range changes {
-		if err := u.back(c); err != nil {
-			return nil, err
-		}
+	if err := u.backAll(changes, s.unchanged); err != nil {
+		return nil, err
 	}
 	options.Label.Kind = Undo
 	return u.carryOut(ctx, options)
@@ -161,3 +162,6 @@ func gitSetting(c Change) (at string, _ bool) {
 	}
 	return strings.Join(names[:i+2], "/"), true
 }
+
+// unchanged returns what a path is, of which a copy differs in nothing.
+func (s *Store) unchanged(path string) (State, error) { return s.state(path), nil }

@@ -122,7 +122,7 @@ func unseal(b []byte) (record, rest []byte, err error) {
 		return nil, nil, errTorn
 	}
 	size, sum := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	if uint64(size) > uint64(len(b)-8) {
+	if size == 0 || uint64(size) > uint64(len(b)-8) { // NULs, where a file has grown before its content was written, are no record
 		return nil, nil, errTorn
 	}
 	record = b[8 : 8+size]

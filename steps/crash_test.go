@@ -63,7 +63,7 @@ func recovers(t *testing.T, disk *faultfs.Disk, root string, filled bool, record
 	t.Helper()
 	store, err := steps.Open("/s", root, steps.Options{FS: disk})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("open: %v", err)
 	}
 	defer func() { testkit.Must(t, store.Close()) }()
 	for _, want := range recorded {
@@ -83,7 +83,7 @@ func recovers(t *testing.T, disk *faultfs.Disk, root string, filled bool, record
 		t.Fatal("the tree is not known any more")
 	}
 	if _, err := store.Fill(t.Context(), steps.Label{Kind: steps.Outside}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("fill: %v", err)
 	}
 	testkit.WriteFile(t, filepath.Join(root, "z"), "made after the cut")
 	if step := testkit.Value(store.Cut(t.Context(), steps.Label{Kind: steps.Call}))(t); step == nil || len(step.Changes) != 1 {

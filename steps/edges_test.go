@@ -154,3 +154,26 @@ func TestRacedUndo(t *testing.T) {
 		t.Errorf("%+v, the tree has %v", done, tr.copied())
 	}
 }
+
+// TestGrown: a log that has grown before its last record was written, as after a power cut, ends with the record before.
+func TestGrown(t *testing.T) {
+	t.Parallel()
+	tr := &tree{T: t, dir: filepath.Join(t.TempDir(), "store"), root: t.TempDir()}
+	tr.open()
+	step := tr.step(func() { tr.write("f", "w") })
+	testkit.Must(t, tr.store.Close())
+	logs := testkit.Value(filepath.Glob(filepath.Join(tr.dir, "log*")))(t)
+	if len(logs) != 1 {
+		t.Fatalf("logs: %q", logs)
+	}
+	info := testkit.Value(os.Stat(logs[0]))(t)
+	testkit.Must(t, os.Truncate(logs[0], info.Size()+100))
+	tr.open()
+	if got, err := tr.store.Step(t.Context(), step.Seq); err != nil || got.Digest != step.Digest {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if next := tr.step(func() { tr.write("f", "x") }); next == nil || next.Seq <= step.Seq {
+		t.Errorf("the next step: %+v", next)
+	}
+	testkit.Must(t, tr.store.Close())
+}

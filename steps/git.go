@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -69,7 +70,6 @@ const (
 	modeAt     = 24 // of the mode in stat
 	extended   = 0x4000
 	nameLength = 0x0fff
-	stages     = 0x3000
 )
 
 // same reports whether entries say the same of a file, whatever stat said when they were made.
@@ -77,9 +77,6 @@ func (e gitEntry) same(other gitEntry) bool {
 	return e.name == other.name && bytes.Equal(e.id, other.id) && e.flags == other.flags && e.more == other.more &&
 		(e.stat == nil) == (other.stat == nil) && (e.stat == nil || bytes.Equal(e.stat[modeAt:modeAt+4], other.stat[modeAt:modeAt+4]))
 }
-
-// key is what is once in an index.
-func (e gitEntry) key() string { return e.name + "\x00" + string(rune('0'+e.flags&stages>>12)) }
 
 // readIndex reads an index of versions 2 to 4, and returns false for what it does not know.
 func readIndex(text []byte) (list []gitEntry, hash int, ok bool) {
@@ -196,45 +193,48 @@ func writeIndex(list []gitEntry, hash int) []byte {
 	return append(b, checksum(b, hash)...)
 }
 
-// mergedIndex returns an index as it is now without what a step did to it. An entry that was changed since stays.
+// mergedIndex returns an index as it is now without what a step did to it. What was changed of a name since stays, in all its stages, of
+// which an index has either the one that is merged or those that are not. It returns false where a file would be in a place of a directory.
 func mergedIndex(after, now, before []byte) ([]byte, bool) {
-	var lists [3][]gitEntry
+	var names [3]map[string][]gitEntry
 	var hashes [3]int
 	for i, text := range [][]byte{after, now, before} {
-		var ok bool
-		if lists[i], hashes[i], ok = readIndex(text); !ok || hashes[i] != hashes[0] {
+		list, hash, ok := readIndex(text)
+		if !ok || i > 0 && hash != hashes[0] {
 			return nil, false
 		}
-	}
-	byKey := func(list []gitEntry) map[string]gitEntry {
-		all := make(map[string]gitEntry, len(list))
-		for _, e := range list {
-			all[e.key()] = e
-		}
-		return all
-	}
-	was, is, then := byKey(lists[0]), byKey(lists[1]), byKey(lists[2])
-	for _, list := range lists {
-		for _, e := range list {
-			key := e.key()
-			if was[key].same(then[key]) || !is[key].same(was[key]) {
-				continue
-			}
-			old, ok := then[key]
-			if !ok {
-				delete(is, key)
-				continue
-			}
-			stat := make([]byte, statLength) // git looks at the file again
-			copy(stat[modeAt:], old.stat[modeAt:modeAt+4])
-			old.stat = stat
-			is[key] = old
+		hashes[i], names[i] = hash, make(map[string][]gitEntry, len(list))
+		for _, e := range list { // the stages of a name are in their order
+			names[i][e.name] = append(names[i][e.name], e)
 		}
 	}
-	out := make([]gitEntry, 0, len(is))
-	for _, e := range is {
-		out = append(out, e)
+	was, is, then := names[0], names[1], names[2]
+	same := func(a, b []gitEntry) bool { return slices.EqualFunc(a, b, gitEntry.same) }
+	for _, all := range []map[string][]gitEntry{was, then} {
+		for name := range all {
+			if old := then[name]; same(is[name], was[name]) && !same(was[name], old) {
+				delete(is, name)
+				for _, e := range old {
+					stat := make([]byte, statLength) // git looks at the file again
+					copy(stat[modeAt:], e.stat[modeAt:modeAt+4])
+					e.stat = stat
+					is[name] = append(is[name], e)
+				}
+			}
+		}
 	}
-	slices.SortFunc(out, func(a, b gitEntry) int { return strings.Compare(a.key(), b.key()) })
+	var out []gitEntry
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		for dir := name; ; {
+			at := strings.LastIndexByte(dir, '/')
+			if at < 0 {
+				break
+			}
+			if dir = dir[:at]; len(is[dir]) > 0 {
+				return nil, false
+			}
+		}
+		out = append(out, is[name]...)
+	}
 	return writeIndex(out, hashes[1]), true
 }

@@ -61,17 +61,35 @@ func (s *Store) Undo(ctx context.Context, seqs []uint64, options UndoOptions) (*
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range step.Changes {
-			if options.Only != nil && !options.Only(&c) {
-				continue
-			}
-			if err := u.back(c); err != nil {
-				return nil, err
-			}
+		changes := step.Changes
+		if options.Only != nil {
+			changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !options.Only(&c) })
+		}
+		if err := u.backAll(changes, func(path string) (State, error) { return s.stateAfter(path, seq) }); err != nil {
+			return nil, err
 		}
 	}
 	options.Label.Kind, options.Label.Undoes = Undo, seqs
 	return u.carryOut(ctx, options)
+}
+
+// stateAfter returns what a path was after a step, as far as later steps say.
+func (s *Store) stateAfter(path string, seq uint64) (State, error) {
+	for _, m := range s.log.marks {
+		if m.seq <= seq {
+			continue
+		}
+		step, err := s.recorded(m.seq)
+		if err != nil {
+			return State{}, err
+		}
+		for _, c := range step.Changes {
+			if c.Path == path {
+				return c.Before, nil
+			}
+		}
+	}
+	return s.state(path), nil
 }
 
 // carryOut does what a plan says, and records it as a step.
@@ -205,13 +223,14 @@ func (u *plan) both(c Change, now wanted) error {
 		}
 		texts[i] = text
 	}
-	merge := merged
+	merge, what := merged, "lines"
 	if index {
+		what = "entries"
 		merge = func(after, before, now []byte) ([]byte, bool) { return mergedIndex(after, now, before) }
 	}
 	text, ok := merge(texts[0], texts[1], texts[2])
 	if !ok {
-		u.conflict(c.Path, "the same lines were changed since")
+		u.conflict(c.Path, "the same %s were changed since", what)
 		return nil
 	}
 	to := now
