@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,6 +84,9 @@ func frame(kind, typ, data, key string) string {
 	return fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1%s}}`+"\n", kind, typ, data, extra)
 }
 
+// errRefused says that a call was answered with an error.
+var errRefused = errors.New("refused")
+
 // call makes one call, which must succeed, and decodes its data into out.
 func (c *client) call(kind, typ, data string, out any) error {
 	if err := c.write(frame(kind, typ, data, "")); err != nil {
@@ -93,7 +97,7 @@ func (c *client) call(kind, typ, data string, out any) error {
 		return err
 	}
 	if a.Kind != "reply" {
-		return fmt.Errorf("%s %s: %s", typ, data, a.Data)
+		return fmt.Errorf("%w: %s %s: %s", errRefused, typ, data, a.Data)
 	}
 	return json.Unmarshal(a.Data, out)
 }
