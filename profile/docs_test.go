@@ -55,7 +55,13 @@ func TestDocs(t *testing.T) {
 		t.Errorf("%s has no profile", name)
 	}
 	for _, example := range examples {
-		if _, err := profile.Parse(name, []byte(example[1])); err != nil {
+		parse := profile.Parse
+		if strings.HasPrefix(example[1], "profile =") { // that of a project
+			parse = func(at string, text []byte) (*profile.Profile, error) {
+				return profile.OfProject(at, text, func(name string) (*profile.Profile, error) { return profile.Read(t.TempDir(), name) }, "")
+			}
+		}
+		if _, err := parse(name, []byte(example[1])); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,9 +21,9 @@ type decoder struct {
 	tree   map[string]any // the file's values
 }
 
-// decode sets the settings of a file. An error has its line.
-func (p *Profile) decode(text []byte) (line int, err error) {
-	d := decoder{rows: p.settings()}
+// decode sets the settings of a file, and others that it may have. An error has its line.
+func (p *Profile) decode(text []byte, others ...*Setting) (line int, err error) {
+	d := decoder{rows: append(p.settings(), others...)}
 	if err := toml.Unmarshal(text, &d.tree); err != nil {
 		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 			line, _ = at.Position()

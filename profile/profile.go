@@ -72,25 +72,35 @@ var shipped embed.FS
 
 // Read reads the profile with a name from the directory, or a shipped one. Its errors mean wrong usage.
 func Read(dir, name string) (*Profile, error) {
-	if !IsName(name) {
-		return nil, fmt.Errorf("--profile takes the name of a profile, not %q: %s", name, strings.Join(Names(dir), ", "))
-	}
-	at := filepath.Join(dir, name+".toml")
-	text, err := os.ReadFile(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		at = name + ".toml"
-		if text, err = shipped.ReadFile("shipped/" + at); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no profile %q: the profiles are %s; others can be added in %s", name, strings.Join(Names(dir), ", "), dir)
-		}
-	}
+	at, text, err := Text(dir, name)
 	if err != nil {
-		return nil, fmt.Errorf("read profile: %w", err)
+		return nil, err
 	}
 	p, err := Parse(at, text)
 	if err == nil {
 		p.Name = name
 	}
 	return p, err
+}
+
+// Text returns the text of the profile with a name, and its place: a file in the directory, or NAME.toml for a shipped one. Its errors mean
+// wrong usage.
+func Text(dir, name string) (at string, text []byte, err error) {
+	if !IsName(name) {
+		return "", nil, fmt.Errorf("--profile takes the name of a profile, not %q: %s", name, strings.Join(Names(dir), ", "))
+	}
+	at = filepath.Join(dir, name+".toml")
+	text, err = os.ReadFile(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		at = name + ".toml"
+		if text, err = shipped.ReadFile("shipped/" + at); errors.Is(err, fs.ErrNotExist) {
+			return "", nil, fmt.Errorf("there is no profile %q: the profiles are %s; others can be added in %s", name, strings.Join(Names(dir), ", "), dir)
+		}
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("read profile: %w", err)
+	}
+	return at, text, nil
 }
 
 // Parse returns the profile of a text. at is the text's place, which errors name.

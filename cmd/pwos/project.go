@@ -31,6 +31,8 @@ const (
 type projectAnswer struct {
 	project, env string
 	outside      []string // what programs outside run, and agents may change and make, relative to the project
+	told         bool     // what an agent host may do was shown at its first start
+	trusted      string   // digest of the file of settings that is used; "": none is
 }
 
 // object returns it as an object, which is also what its file has.
@@ -38,6 +40,12 @@ func (p projectAnswer) object() schema.Value {
 	o := view.Object(nil).Text("project", p.project).Text("env", p.env)
 	if list, err := schema.Marshal(&p.outside); err == nil && len(p.outside) > 0 { // texts are always valid
 		o = o.Raw("outside", list)
+	}
+	if p.told {
+		o = o.Boolean("told", true)
+	}
+	if p.trusted != "" {
+		o = o.Text("trusted", p.trusted)
 	}
 	return o.Close()
 }
@@ -54,10 +62,14 @@ directory with a repository that the current one is in, or else that one.
 
 What programs of yours run as soon as they meet it, such as .envrc and .vscode/tasks.json, agents
 may only read, and what they make of it is set aside until you approve it, unless you allow that
-file for the project, or for one run with "pwos run --write .envrc". See docs/agents.md.`,
+file for the project, or for one run with "pwos run --write .envrc". See docs/agents.md.
+
+.pwos.toml has settings for agent hosts in the project: it is used once you have trusted it as it
+is, with "allow .pwos.toml" or at the start of a host. See docs/profiles.md.`,
 		Example: `  pwos project
   pwos project allow
   pwos project allow .vscode/settings.json
+  pwos project allow .pwos.toml
   pwos project forget ~/src/shop`,
 		Args: cli.SubVerb,
 		RunE: func(*cobra.Command, []string) error { return a.listProjects() },
@@ -74,8 +86,10 @@ file for the project, or for one run with "pwos run --write .envrc". See docs/ag
 				if len(args) > 0 {
 					at = args[0]
 				}
-				if allowed, err := allowFile(at); verb.answer == shown && (allowed || err != nil) {
-					return err
+				if verb.answer == shown {
+					if allowed, err := allowFile(at); allowed || err != nil {
+						return err
+					}
 				}
 				return answerFor(at, verb.answer)
 			},
@@ -148,6 +162,8 @@ func readAnswer(path string) (answer projectAnswer, err error) {
 	answer.project, _ = view.As[string](members["project"])
 	answer.env, _ = view.As[string](members["env"])
 	answer.outside, _ = view.As[[]string](members["outside"])
+	answer.told, _ = view.As[bool](members["told"])
+	answer.trusted, _ = view.As[string](members["trusted"])
 	return answer, nil
 }
 
@@ -194,6 +210,9 @@ func (a *app) listProjects() error {
 		answer, err := readAnswer(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return err
+		}
+		if answer.env == "" && answer.outside == nil && answer.trusted == "" {
+			continue // the user was told something, and has answered nothing
 		}
 		if err := list.Add(answer.object(), view.Escaped(answer.project), view.Escaped(cmp.Or(answer.env, hidden)), view.Escaped(strings.Join(answer.outside, ", "))); err != nil {
 			return err

@@ -32,6 +32,9 @@ func allowFile(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if filepath.Base(at) == projectFile {
+		return true, trustFile(at)
+	}
 	info, err := os.Stat(at)
 	of := held.Outside(at, err == nil && info.IsDir())
 	if of == "" {
@@ -60,7 +63,7 @@ func allowFile(path string) (bool, error) {
 func (p *projectAnswer) writable(dir string, s *schema.Sandbox) (list []string) {
 	for _, rel := range p.outside {
 		path := filepath.Join(p.project, rel)
-		if !filepath.IsLocal(rel) || covered(path, s.Read) || covered(path, s.Hide) || !covered(path, []string{dir}) && !covered(path, s.Write) || slices.Contains(s.Write, path) {
+		if !filepath.IsLocal(rel) || filepath.Base(rel) == projectFile || covered(path, s.Read) || covered(path, s.Hide) || !covered(path, []string{dir}) && !covered(path, s.Write) || slices.Contains(s.Write, path) {
 			continue
 		}
 		real, err := realPath(path)

@@ -94,7 +94,7 @@ func verbs(a *app) []subject {
 	return []subject{
 		{"Run an agent host", newHosts()},
 		{"Run agents", []*cobra.Command{
-			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newSettings(),
+			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newProfile(a), newSettings(),
 		}},
 		{"See and undo changes", []*cobra.Command{
 			newSteps(a), newDiff(a), newUndo(a), newApply(a), newDiscard(a),

@@ -46,10 +46,6 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if err := installed(host, j.args[0]); err != nil {
 		return err
 	}
-	if j.profile.Host {
-		j.profile.Allow = lacking(j.profile.Allow, host.Grant())
-		j.profile.Hosts = lacking(j.profile.Hosts, host.Servers)
-	}
 	doors, err := a.doors(host.Name)
 	if err != nil {
 		return err

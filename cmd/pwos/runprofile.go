@@ -105,20 +105,17 @@ func (a *app) profileOf(cmd *cobra.Command, f *runFlags, args []string) (p *prof
 		return nil, errors.New("--learn grants everything: leave out --quota and --ttl; --allow and --host name the grant to compare with")
 	}
 	p = new(profile.Profile)
-	name := f.profile
-	if !cmd.Flags().Changed("profile") && given.Allow == nil && !f.learn.on {
-		host, err := hostOf(given.Preset, args)
-		if err != nil {
-			return nil, err
-		}
-		if host != nil {
-			name = defaultProfile
-		}
+	dir := policy.Profiles(client.ConfigFile())
+	host, err := hostOf(given.Preset, args)
+	switch {
+	case err != nil:
+	case cmd.Flags().Changed("profile"):
+		p, err = profile.Read(dir, f.profile)
+	case host != nil && given.Allow == nil && !f.learn.on:
+		p, err = a.defaultsOf(cmd.Context(), dir, given.Dir)
 	}
-	if name != "" || cmd.Flags().Changed("profile") {
-		if p, err = profile.Read(policy.Profiles(client.ConfigFile()), name); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	for _, flag := range f.line.Over(p) {
 		a.note("%s overrides the profile %s", flag, p.Name)
@@ -126,7 +123,10 @@ func (a *app) profileOf(cmd *cobra.Command, f *runFlags, args []string) (p *prof
 	if given.Allow != nil && !given.Host { // that is all of the grant
 		p.Host = false
 	}
-	return p, nil
+	if host, err = hostOf(p.Preset, args); err == nil && host != nil && p.Host {
+		p.Allow, p.Hosts = lacking(p.Allow, host.Grant()), lacking(p.Hosts, host.Servers)
+	}
+	return p, err
 }
 
 // ruled returns an error if the kernel has not loaded the profile's rules in their current form.
