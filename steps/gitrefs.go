@@ -101,7 +101,7 @@ func (u *plan) backRefs(dir string, changes []Change, then func(path string) (St
 		if err != nil || !ok {
 			return err
 		}
-		base.merged = without(text, gone)
+		base.merged = unpacked(text, gone)
 	}
 	if gone != nil || restored {
 		u.want[at] = base
@@ -182,8 +182,8 @@ func packedValues(text []byte) map[string]string {
 	return values
 }
 
-// without returns a file packed-refs without some references. A line that begins with ^ belongs to the one before.
-func without(text []byte, names []string) []byte {
+// unpacked returns a file packed-refs without some references. A line that begins with ^ belongs to the one before.
+func unpacked(text []byte, names []string) []byte {
 	out, drops := []byte{}, false
 	for line := range bytes.Lines(text) {
 		if !bytes.HasPrefix(line, []byte("^")) {
