@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain runs one of three programs: the host's shim and guard, the helper programs of the tests, and the tests.
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 			os.Exit(helper(os.Args[2:]))
 		}
 	}
+	testkit.DefaultHangUp()
 	code := m.Run()
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, "goroutines are left:", err)

@@ -21,9 +21,10 @@ import (
 //
 // Parallel tests wait for processes, disks and each other's locks more than they compute, so more of them run at a time than there are
 // processors, unless -parallel says how many, or the race detector has them compute. A property is checked as often as Rounds says, unless
-// -rapid.checks does.
+// -rapid.checks does. Programs that tests start do not inherit that SIGHUP is ignored.
 func Main(m *testing.M) int {
 	flag.Parse()
+	DefaultHangUp()
 	if f := flag.Lookup("test.parallel"); !RaceDetector() && f.Value.String() == f.DefValue {
 		if err := f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
