@@ -51,7 +51,7 @@ func (s *Store) settled() error {
 }
 
 // rewrite makes a new generation of the files, with some steps and what they and the tree need, except for what is to go.
-func (s *Store) rewrite(ctx context.Context, kept []mark, gone *without) (err error) {
+func (s *Store) rewrite(ctx context.Context, kept []mark, gone *removal) (err error) {
 	if err := s.removeOthers(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *Store) rewrite(ctx context.Context, kept []mark, gone *without) (err er
 }
 
 // carry copies the pieces of a content, unless they are there, or are to go. What is missing stays so.
-func (s *Store) carry(ctx context.Context, to *pack, state State, gone *without) error {
+func (s *Store) carry(ctx context.Context, to *pack, state State, gone *removal) error {
 	if !state.content() || state.Lost || gone.has(state.Ref) {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (s *Store) applyRedaction(ctx context.Context, r *Redaction) (Redacted, err
 			drop[Ref(list[at:at+len(Ref{})])] = true
 		}
 	}
-	return out, s.rewrite(ctx, s.log.marks, &without{drop, r.note})
+	return out, s.rewrite(ctx, s.log.marks, &removal{drop, r.note})
 }
 
 // find returns what a redaction removes, and the contents that are in the store.
@@ -185,17 +185,17 @@ func (s *Store) named(value []byte) (map[Ref]State, error) {
 	return all, nil
 }
 
-// without is what a new generation is made without.
-type without struct {
+// removal is what a new generation is made without.
+type removal struct {
 	contents map[Ref]bool
 	note     func([]byte) ([]byte, error)
 }
 
 // has reports whether a content goes.
-func (w *without) has(ref Ref) bool { return w != nil && w.contents[ref] }
+func (w *removal) has(ref Ref) bool { return w != nil && w.contents[ref] }
 
 // of makes the note of a step what it is in the new generation.
-func (w *without) of(step *Step) (err error) {
+func (w *removal) of(step *Step) (err error) {
 	if w != nil {
 		step.Note, err = w.note(step.Note)
 	}
