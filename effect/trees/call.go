@@ -34,6 +34,7 @@ type call struct {
 	with     []string                // what it shares them with
 	programs schema.StepItems
 	hosts    schema.StepItems // that it connected to
+	asides   []aside          // what was set aside of it
 }
 
 func (c *call) shares(other string) {
@@ -246,6 +247,12 @@ func (t *Trees) over(c *call, result string) (files int64) {
 	}
 	if first != nil && !recorded {
 		first.finish(c, nil, result)
+	}
+	c.mu.Lock()
+	asides := c.asides
+	c.mu.Unlock()
+	for i := range asides {
+		asides[i].record()
 	}
 	return files
 }

@@ -170,11 +170,31 @@ func (one *tree) setAside(of *author, cuts []*steps.Step, now time.Time) {
 		return
 	}
 	about.Ended = now.UnixMilli()
-	one.finished(about, []*steps.Step{done.Step})
+	a := aside{one, about, done.Step}
+	if c := of.call; c != nil { // it is recorded after the call
+		c.mu.Lock()
+		c.asides = append(c.asides, a)
+		c.mu.Unlock()
+		return
+	}
+	a.record()
+}
+
+// aside is a step that has set files aside.
+type aside struct {
+	tree  *tree
+	about *schema.StepState
+	made  *steps.Step
+}
+
+// record notes the step, and the question about it, to be recorded.
+func (a *aside) record() {
+	one, about := a.tree, a.about
+	one.finished(about, []*steps.Step{a.made})
 	q := Question{Agent: about.Agent, Tree: one.root, Step: about.Step}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", one.root)
-	for _, c := range done.Step.Changes {
+	for _, c := range a.made.Changes {
 		if !c.Before.Exists() || c.Before.IsDir() {
 			continue
 		}

@@ -63,7 +63,7 @@ func TestAside(t *testing.T) {
 	if _, err := os.Lstat(w.path(".vscode")); err == nil {
 		t.Error("the link stays")
 	}
-	w.want("a:2 undo +0 ~1 -5", "a:1 call +7 ~2 -0 ok")
+	w.want("a:1 call +7 ~2 -0 ok", "a:2 undo +0 ~1 -5")
 	want := trees.Question{Agent: "a", Tree: w.path(""), Step: 2, Paths: []string{".Idea/x/y", ".envrc", ".vscode", deep}, Count: 4}
 	if len(w.asked) != 1 || w.asked[0].Digest == "" {
 		t.Fatalf("asked %+v", w.asked)
