@@ -59,7 +59,8 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry, m
   pwos audit redact 120 /request/data/payload/password
   pwos audit redact 121 /outcome/data/body
   pwos audit redact claude:12 config.yml`,
-		Args: cli.Arguments(cobra.ExactArgs(2)),
+		Args:              cli.Arguments(cobra.ExactArgs(2)),
+		ValidArgsFunction: completeSteps(a, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.Contains(args[0], ":") {
 				return a.redactStep(cmd, args[0], args[1])

@@ -39,7 +39,8 @@ Exit status: 3 denied, 4 no such agent or step, 8 the content is not kept any mo
   pwos diff claude:12
   pwos diff claude:3..8 src/cart.ts
   pwos diff claude:12 | git apply -R`,
-		Args: cli.Arguments(cobra.RangeArgs(1, 2)),
+		Args:              cli.Arguments(cobra.RangeArgs(1, 2)),
+		ValidArgsFunction: completeSteps(a, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := arg.ParseSteps(args[0])
 			if err != nil {

@@ -45,7 +45,8 @@ Exit status: 3 denied, 4 no such agent or step.`,
   pwos steps claude --since 1h
   pwos steps claude -f
   pwos steps claude:12`,
-		Args: cli.Arguments(cobra.MaximumNArgs(1)),
+		Args:              cli.Arguments(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeSteps(a, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of := arg.Steps{}
 			if len(args) == 1 {

@@ -47,7 +47,8 @@ the content from before is not kept any more, or the entry's result was changed 
   pwos undo claude --last 10m --dry-run
   pwos undo claude --since claude:9 --partial
   pwos undo 327`,
-		Args: cli.Arguments(cobra.MaximumNArgs(1)),
+		Args:              cli.Arguments(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeSteps(a, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u.in.DryRun = given(dryRun)
 			switch {

@@ -37,7 +37,8 @@ read the value, 4 no such entry or key.`,
   pwos why notes/1
   pwos why src/cart.ts
   pwos why notes/1 --json | jq '.chain[].entry.type'`,
-		Args: cli.Arguments(cobra.ExactArgs(1)),
+		Args:              cli.Arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeSteps(a, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, err := arg.ParseSubject(args[0])
 			if err != nil {
