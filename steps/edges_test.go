@@ -1,10 +1,12 @@
 package steps_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -176,4 +178,73 @@ func TestGrown(t *testing.T) {
 		t.Errorf("the next step: %+v", next)
 	}
 	testkit.Must(t, tr.store.Close())
+}
+
+// TestUnfinished: the contents that an undo has left which was cut off are removed when the tree is read again, and nothing else.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	tr := &tree{T: t, dir: "/s", root: t.TempDir(), options: steps.Options{FS: disk}}
+	tr.open()
+	tr.write("d/f", "w")
+	tr.write("d/.pwos-undo-mine", "a file of the user")
+	step := tr.step(func() { tr.write("d/f", "x"); tr.write("g", "y") })
+	var after *faultfs.Disk
+	disk.Hook = func(op faultfs.Op) {
+		if after == nil && op.Kind == faultfs.Remove && strings.HasSuffix(op.Path, "undoing") {
+			after = disk.Crash(rand.New(rand.NewPCG(1, 1)), faultfs.KeepAll)
+		}
+	}
+	tr.undo(steps.UndoOptions{}, step)
+	disk.Hook = nil
+	testkit.Must(t, tr.store.Close())
+	if after == nil {
+		t.Fatal("an undo has made no list of what it writes")
+	}
+	names := regexp.MustCompile(`(d/)?\.pwos-undo-[A-Z2-7]{26}`).FindAllString(string(after.Image()["/s/undoing"]), -1)
+	if len(names) != 1 {
+		t.Fatalf("it lists %q", names)
+	}
+	tr.write(names[0], "half")
+	tr.options.FS = after
+	tr.open()
+	if _, there := tr.copied()[names[0]]; there {
+		t.Errorf("%s is left", names[0])
+	}
+	if got := tr.copied()["d/.pwos-undo-mine"].Text; got != "a file of the user" {
+		t.Errorf("the file of the user is %q", got)
+	}
+	testkit.Must(t, tr.store.Close())
+}
+
+// TestLinkedNames: an undo of one name of a file leaves another that it does not name, and what a name did before it went is in the step.
+func TestLinkedNames(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, steps.Options{})
+	tr.write("a", "1")
+	step := tr.step(func() { testkit.Must(t, os.Chmod(filepath.Join(tr.root, "a"), 0o700)) })
+	testkit.Must(t, errors.Join(os.Mkdir(filepath.Join(tr.root, "d"), 0o755), os.Link(filepath.Join(tr.root, "a"), filepath.Join(tr.root, "d/b"))))
+	tr.undo(steps.UndoOptions{}, step)
+	if got := tr.copied(); got["a"].Mode != 0o644 || got["d/b"].Mode != 0o700 {
+		t.Errorf("after the undo: %v", got)
+	}
+
+	testkit.Must(t, errors.Join(os.Remove(filepath.Join(tr.root, "a")), os.Link(filepath.Join(tr.root, "d/b"), filepath.Join(tr.root, "a"))))
+	step = tr.step(func() { tr.write("a", "2"); testkit.Must(t, os.Remove(filepath.Join(tr.root, "a"))) })
+	if len(step.Changes) != 2 {
+		t.Errorf("the step has %+v", step.Changes)
+	}
+	step = tr.step(func() {})
+	if step != nil {
+		t.Errorf("and then: %+v", step.Changes)
+	}
+
+	testkit.Must(t, os.Link(filepath.Join(tr.root, "d/b"), filepath.Join(tr.root, "c")))
+	step = tr.step(func() { testkit.Must(t, os.Chmod(filepath.Join(tr.root, "c"), 0o744)) })
+	if done := tr.undo(steps.UndoOptions{}, step); len(done.Conflicts) > 0 {
+		t.Errorf("the undo of a change of both: %v", done.Conflicts)
+	}
+	if got := tr.copied(); got["c"].Mode != 0o700 || got["d/b"].Mode != 0o700 {
+		t.Errorf("after the undo of both: %v", got)
+	}
 }

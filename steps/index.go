@@ -71,7 +71,7 @@ func (s *Store) saveIndex() error {
 			it := &items[i]
 			e.text(it.name)
 			e.state(it.state)
-			e.flags(it.young)
+			e.flags(it.young, it.linked)
 			e.number(it.stamp.ino)
 			e.signed(it.stamp.size)
 			e.signed(it.stamp.ctime)
@@ -118,7 +118,8 @@ func (s *Store) loadIndex() (known bool, packed int64, err error) {
 		items := make([]item, 0, d.count())
 		for range cap(items) {
 			it := item{name: d.text(), state: d.state()}
-			it.young = d.flag(d.number(), 0)
+			flags := d.number()
+			it.young, it.linked = d.flag(flags, 0), d.flag(flags, 1)
 			it.stamp = stamp{d.number(), d.signed(), d.signed(), d.signed(), uint32(d.number())}
 			items = append(items, it)
 		}

@@ -34,7 +34,7 @@ type scan struct {
 	whole  bool // every directory is listed, not only those with an event
 	gaps   []Gap
 	buffer []byte
-	linked map[uint64]bool // inodes of files that have several names and were read again
+	linked map[uint64]bool // inodes of files with several names of which one was read again, or went
 	left   map[string]bool // directories that are not covered, since there were too many files
 	told   map[string]bool // those of the last look, if nothing happened in them since
 }
@@ -214,6 +214,9 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 
 // changed notes a change, if there is one.
 func (c *scan) changed(path string, was, now item) {
+	if was.linked && was.stamp.ino != now.stamp.ino { // what was done to it by this name had no event where the others are
+		c.link(was.stamp.ino)
+	}
 	if was.state == now.state || was.state.Lost && was.stamp == now.stamp { // which fits in the store now
 		return
 	}
@@ -228,6 +231,17 @@ func (c *scan) changed(path string, was, now item) {
 	if was.state.IsDir() && !now.state.IsDir() {
 		c.goneBelow(at)
 	}
+}
+
+// link notes that a file with several names may have changed.
+func (c *scan) link(ino uint64) {
+	if c.whole {
+		return
+	}
+	if c.linked == nil {
+		c.linked = make(map[uint64]bool)
+	}
+	c.linked[ino] = true
 }
 
 // gone notes that an entry is gone, and all that was below it.
@@ -310,11 +324,8 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	defer file.Close()
 	now.stamp = stampOf(&st)
 	now.state.Mode = now.stamp.mode
-	if st.Nlink > 1 && !c.whole {
-		if c.linked == nil {
-			c.linked = make(map[uint64]bool)
-		}
-		c.linked[st.Ino] = true
+	if now.linked = st.Nlink > 1; now.linked {
+		c.link(st.Ino)
 	}
 	now.state.Secret = c.options.Secret != nil && c.options.Secret(join(path, now.name))
 	if now.state.Secret && c.pack.box == nil {

@@ -66,8 +66,9 @@ func (s stamp) ref() Ref {
 
 // item is an entry of a directory as it was at the last cut.
 type item struct {
-	name  string
-	state State
-	stamp stamp
-	young bool // it may have changed after it was read without another stamp
+	name   string
+	state  State
+	stamp  stamp
+	young  bool // it may have changed after it was read without another stamp
+	linked bool // it has other names, in the tree or elsewhere
 }

@@ -34,7 +34,10 @@ func newTree(t *testing.T, options steps.Options) *tree {
 	t.Helper()
 	tr := &tree{T: t, dir: filepath.Join(t.TempDir(), "store"), root: t.TempDir(), options: options}
 	tr.open()
-	t.Cleanup(func() { testkit.Must(t, tr.store.Close()) })
+	t.Cleanup(func() {
+		testkit.Must(t, tr.store.Close())
+		tr.store = nil // the function is kept until all tests have ended, and a store has a few MiB
+	})
 	return tr
 }
 

@@ -150,6 +150,9 @@ func (s *Store) Fill(ctx context.Context, label Label) (*Step, error) {
 		return nil, err
 	}
 	defer s.release()
+	if err := s.sweep(); err != nil {
+		return nil, err
+	}
 	s.walk = true
 	if s.filled {
 		label.Began = s.lastEnd()

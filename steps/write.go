@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unfinished begins the names of files that are not renamed yet.
-const unfinished = ".pwos-undo-"
-
 // modeOfNew is that of a directory of which no step knows the mode.
 const modeOfNew = unix.S_IFDIR | 0o755
 
@@ -22,6 +18,7 @@ const modeOfNew = unix.S_IFDIR | 0o755
 type writer struct {
 	*plan
 	root  *os.File
+	names map[string]string // of new contents until they are renamed, by path
 	ready []ready           // new contents that are not in their places yet
 	modes map[string]uint32 // of directories, to be set when nothing is written in them any more
 	raced []Conflict
@@ -32,12 +29,16 @@ type ready struct{ dir, temporary, name string }
 // write carries out the plan. Contents are written and synced under other names first, and then renamed. It returns what was changed by
 // others meanwhile.
 func (u *plan) write(ctx context.Context) (_ []Conflict, err error) {
-	w := &writer{plan: u, modes: make(map[string]uint32)}
+	w := &writer{plan: u, names: make(map[string]string), modes: make(map[string]uint32)}
 	if w.root, err = openRoot(u.root); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.root.Close()) }()
 	paths := u.paths()
+	if err := w.announce(paths); err != nil {
+		return nil, err
+	}
+	defer w.announced()
 	for _, path := range slices.Backward(paths) {
 		if now, to := u.state(path), u.want[path]; now.Exists() && now.kind() != to.kind() {
 			if err := w.each(ctx, path, w.remove); err != nil {
@@ -124,22 +125,29 @@ func (w *writer) make(dir *os.File, path, name string) error {
 		}
 		return err
 	}
+	var in io.Reader
 	if now.kind() == to.kind() && now.Ref == to.Ref && to.merged == nil { // only its mode
 		if err := w.unchanged(dir, path, name); err != nil || to.isLink() {
 			return err
 		}
-		file, _, err := openFile(dir, name)
+		file, st, err := openFile(dir, name)
 		if err != nil {
 			return err
 		}
-		return errors.Join(unix.Fchmod(int(file.Fd()), to.perm()), file.Close())
+		defer file.Close()
+		if st.Nlink == 1 {
+			return unix.Fchmod(int(file.Fd()), to.perm())
+		}
+		in = file // another name of it keeps its mode
+	} else {
+		source, err := w.source(to)
+		if err != nil {
+			return err
+		}
+		in = source
 	}
-	in, err := w.source(to)
-	if err != nil {
-		return err
-	}
-	temporary := unfinished + rand.Text()
-	err = w.writable(dir, path, func() error {
+	temporary := w.names[path]
+	err := w.writable(dir, path, func() error {
 		if to.isLink() {
 			target, err := io.ReadAll(in)
 			if err != nil {
@@ -245,6 +253,9 @@ func (w *writer) discard() error {
 		if !isGone(err) {
 			failed = errors.Join(failed, err)
 		}
+	}
+	if failed == nil {
+		w.ready = nil
 	}
 	return errors.Join(failed, w.setModes())
 }

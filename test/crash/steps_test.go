@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,7 +78,13 @@ func (w *worksite) round() {
 	}
 	data, err := json.Marshal(map[string]any{"child_agent_id": "a", "command": []string{"sleep", "1000"}, "cwd": w.dir, "channel": "fd3", "capabilities": map[string]any{"allowed_syscalls": []string{"Step.*"}}})
 	testkit.Must(w, err)
-	testkit.Must(w, c.call("command", "Syscall.Spawn", string(data), &out))
+	testkit.Eventually(w, "the end of the agent of before", func() bool {
+		err := c.call("command", "Syscall.Spawn", string(data), &out)
+		if err != nil && !errors.Is(err, errRefused) {
+			w.Fatal(err)
+		}
+		return err == nil
+	})
 	w.pid = out.ChildPID
 	w.whole(c)
 	if len(w.done) > 0 {
@@ -155,7 +162,11 @@ func (w *worksite) act() {
 func (w *worksite) now() tree {
 	w.Helper()
 	all := tree{}
-	testkit.EachFile(w, func(path string, content []byte) { all[path] = string(content) }, w.dir)
+	testkit.EachFile(w, func(path string, content []byte) {
+		if !strings.Contains(path, "/.pwos-undo-") {
+			all[path] = string(content)
+		}
+	}, w.dir)
 	return all
 }
 
@@ -213,6 +224,12 @@ func (w *worksite) undoes(c *client) {
 	}
 	if got := w.now(); !maps.Equal(got, want) {
 		w.Fatalf("the undo of step %d has left another directory", one.number)
+	}
+	if left, err := filepath.Glob(filepath.Join(w.dir, "*", ".pwos-undo-*")); err != nil || left != nil {
+		w.Fatalf("an undo that was cut off has left %q, %v", left, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(w.dir, ".pwos-undo-*")); err != nil || left != nil {
+		w.Fatalf("an undo that was cut off has left %q, %v", left, err)
 	}
 	w.undone++
 }
