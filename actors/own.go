@@ -36,6 +36,7 @@ func (k *Kernel) Do(ctx context.Context, own kernel.Own) (kernel.Answer, error) 
 // ownCall returns the call of own, with its data encoded for the journal and a name for its connection.
 func (k *Kernel) ownCall(own *kernel.Own) (*kernel.Call, error) {
 	call := kernel.NewCall(kernel.Request{Caller: own.Caller, Message: own.Message}, kernel.Undecided)
+	call.Approval = own.Approval
 	if row := own.Request.Row; row != nil {
 		data, err := schema.Marshal(own.Request.Input)
 		if err != nil {

@@ -192,6 +192,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	forms := policy.Forms{URL: fetch.Normal, Names: state.Names{Space: s.Space, Adopted: s.Processes.Processes()}}
 	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.Processes.Processes(), s.Self.Registry()), d.log)
 	s.Self.SeePolicy(d.policies.Shown)
+	s.Self.SeeApproved(d.approvedTool)
 	if err := d.joinCluster(leader); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/clip"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -46,22 +47,38 @@ func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) (why *fau
 	for i, arg := range e.Args {
 		in.Argv[i] = strings.ToValidUTF8(arg, "\uFFFD")
 	}
-	decides, advice := d.policies.Program(pid, d.kernel.Tick(), in)
+	decides, rule := d.policies.Program(pid, d.kernel.Tick(), in)
 	if !decides {
 		return nil, ""
 	}
 	if e.Missing { // a search in PATH goes on, and is judged where the program is
 		return fault.PolicyDenied.New("a rule decides about %s, which is not there", fault.Clip(e.Path)), ""
 	}
+	var approval *kernel.Approval
+	if rule != nil {
+		if advice = rule.Fix; rule.Ask > 0 && !in.Cut && !in.Hidden {
+			approval = d.calls.Take(pid, in.Argv)
+		}
+	}
 	_, err := d.kernel.Do(ctx, kernel.Own{
-		Caller:  kernel.Caller{PID: pid, Kernel: true, Via: "channel"},
-		Request: schema.ProgramExec.With(in),
-		Run:     func(context.Context, *kernel.Job) ([]byte, error) { return schema.SuccessOutput{}.AppendJSON(nil), nil },
+		Caller:   kernel.Caller{PID: pid, Kernel: true, Via: "channel"},
+		Request:  schema.ProgramExec.With(in),
+		Approval: approval,
+		Run:      func(context.Context, *kernel.Job) ([]byte, error) { return schema.SuccessOutput{}.AppendJSON(nil), nil },
 	})
 	if err == nil {
 		return nil, ""
 	}
 	return fault.Of(err), advice
+}
+
+// approvedTool notes the programs that the command of an approved tool names: its approval is one of each of them, once.
+func (d *Daemon) approvedTool(call *kernel.Call, in *schema.ToolUseInput) {
+	if programs := d.policies.Named(call, in); programs != nil {
+		by := *call.Approval
+		by.Use, by.Used = nil, true
+		d.calls.Approved(call.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use), by, programs)
+	}
 }
 
 // Bounds of what the end of a tool call says of a refusal, in bytes.

@@ -8,11 +8,12 @@ import (
 
 // Own is a call that the kernel makes itself. It passes the gate and is journaled as a connection's call is.
 type Own struct {
-	Caller  Caller         // the zero Caller is the operator in the kernel's origin; Conn must be unique, and is chosen if it is empty
-	Request schema.Request // what is called
-	Message schema.Message // in place of Request: what a client would send
-	Run     Runner         // for the effect of the call, in place of its row's runner; nil: that one
-	Waits   func()         // called in a domain's turn, each time that the call waits at the gate; nil: nothing is
+	Caller   Caller         // the zero Caller is the operator in the kernel's origin; Conn must be unique, and is chosen if it is empty
+	Request  schema.Request // what is called
+	Message  schema.Message // in place of Request: what a client would send
+	Run      Runner         // for the effect of the call, in place of its row's runner; nil: that one
+	Approval *Approval      // lets the call through if a rule asks about it; it must be used up; nil: there is none yet
+	Waits    func()         // called in a domain's turn, each time that the call waits at the gate; nil: nothing is
 
 	Causation, Correlation string // for the metadata of Request
 }

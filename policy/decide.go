@@ -36,12 +36,15 @@ type Judge struct {
 type Decision struct {
 	Rule   *Rule // the rule that decided; nil: none
 	Failed error // why the evaluation of the rule failed, which denies the call; nil: the rule matched
+
+	named []string // the program, with its arguments, that a tool's command names and the rule is about; nil: the rule is about the call
 }
 
 // action is one view of a call. The call of a tool is also that of a syscall.
 type action struct {
-	uid  types.EntityUID
-	args func(needs map[string]bool) (types.Record, *unfitError)
+	uid     types.EntityUID
+	args    func(needs map[string]bool) (types.Record, *unfitError)
+	unknown []string // members of args that are not known yet: rules that read one do not decide
 }
 
 // unfitError is the reason why a member of args that a rule reads cannot be computed.
@@ -61,7 +64,7 @@ func (e *unfitError) Unwrap() error { return e.why }
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
 		if in.Hidden && j.executes != nil {
-			return Decision{j.executes, errors.New("the process lets nobody read what it executes")}
+			return Decision{Rule: j.executes, Failed: errors.New("the process lets nobody read what it executes")}
 		}
 		return j.evaluate(call, j.program(call, in))
 	}
@@ -73,7 +76,14 @@ func (j *Judge) Decide(call *kernel.Call) Decision {
 	}
 	if t, ok := j.tool(call); ok {
 		if d := j.evaluate(call, t); d.before(decided, call) {
-			return d
+			decided = d
+		}
+	}
+	if in, ok := call.Input.(*schema.ToolUseInput); ok && j.executes != nil {
+		for _, argv := range commandsOf(in) {
+			if d := j.evaluateNamed(call, argv); d.before(decided, call) {
+				decided = d
+			}
 		}
 	}
 	return decided
@@ -136,7 +146,7 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	}
 	args, err := a.args(set.needs)
 	if err != nil {
-		return Decision{set.rules[slices.IndexFunc(set.rules, func(r *Rule) bool { return slices.Contains(r.needs, err.member) })], err}
+		return Decision{Rule: set.rules[slices.IndexFunc(set.rules, func(r *Rule) bool { return slices.Contains(r.needs, err.member) })], Failed: err}
 	}
 	who := &subject{judge: j, call: call, process: j.Processes.Process(call.PID)}
 	request := cedar.Request{
@@ -155,6 +165,9 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	}
 	var decided Decision
 	for _, r := range set.rules {
+		if slices.ContainsFunc(a.unknown, func(name string) bool { return slices.Contains(r.needs, name) }) {
+			continue
+		}
 		d := Decision{Rule: r}
 		for _, failed := range found.Errors {
 			if failed.PolicyID == cedar.PolicyID(r.ID) {
@@ -178,19 +191,39 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	if in, ok := call.Input.(*schema.InvokeInput); ok {
 		name = in.Name
 	}
-	return action{types.NewEntityUID(syscallAction, types.String(name)), func(needs map[string]bool) (types.Record, *unfitError) {
+	return action{uid: types.NewEntityUID(syscallAction, types.String(name)), args: func(needs map[string]bool) (types.Record, *unfitError) {
 		return j.args(call, needs)
 	}}
 }
 
 // program returns the view of an exec, by the last part of the path as it was requested.
 func (j *Judge) program(call *kernel.Call, in *schema.ProgramExecInput) action {
-	return action{types.NewEntityUID(programAction, types.String(path.Base(in.Path))), func(needs map[string]bool) (types.Record, *unfitError) {
+	return action{uid: types.NewEntityUID(programAction, types.String(path.Base(in.Path))), args: func(needs map[string]bool) (types.Record, *unfitError) {
 		if in.Cut && needs["argv"] {
 			return types.Record{}, &unfitError{"argv", errors.New("it is longer than the kernel reads")}
 		}
 		return j.args(call, needs)
 	}}
+}
+
+// named returns a program that a tool's command names as the call that its exec will be, and the view of that. Directory and step are not
+// known before, nor is where a search in PATH finds it.
+func (j *Judge) named(call *kernel.Call, argv []string) (*kernel.Call, action) {
+	in := &schema.ProgramExecInput{Path: argv[0], Argv: argv}
+	exec := *call
+	exec.Syscall, exec.Input, exec.Caller.Via = schema.ProgramExec.Row(), in, "channel"
+	a := j.program(&exec, in)
+	if a.unknown = []string{"cwd", "step"}; !path.IsAbs(argv[0]) {
+		a.unknown = append(a.unknown, "path")
+	}
+	return &exec, a
+}
+
+// evaluateNamed judges a program that a tool's command names.
+func (j *Judge) evaluateNamed(call *kernel.Call, argv []string) Decision {
+	d := j.evaluate(j.named(call, argv))
+	d.named = argv
+	return d
 }
 
 // tool returns the view of a call as the tool that it runs, if there is one: by its path, as a registered syscall, or as a
@@ -215,7 +248,7 @@ func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 // toolAt returns the call of the named tool.
 func toolAt(uri string, describe bool, input func() []byte, cut []string) action {
 	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
-	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
+	return action{uid: uid, args: func(needs map[string]bool) (types.Record, *unfitError) {
 		all := types.RecordMap{"describe": types.Boolean(describe)}
 		if needs["input"] {
 			text, err := canonical(input())

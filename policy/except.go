@@ -58,7 +58,7 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 		}):
 			return nil, nil, fmt.Errorf("the journal does not keep all data that the rule at %s reads", d.Rule.At())
 		}
-		clause, err := judge.exception(call, d.Rule)
+		clause, err := judge.exception(call, d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -70,14 +70,17 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	}
 }
 
-// exception returns the condition that exempts a call from a rule.
-func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
-	as := j.syscall(call)
+// exception returns the condition that exempts a call from the rule that decided about it.
+func (j *Judge) exception(call *kernel.Call, d Decision) (string, error) {
+	r, as := d.Rule, j.syscall(call)
 	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
 		as = j.program(call, in)
 	}
 	if t, ok := j.tool(call); ok && slices.Contains(scoped(r.tree), t.uid) {
 		as = t
+	}
+	if d.named != nil {
+		call, as = j.named(call, d.named)
 	}
 	needs := make(map[string]bool)
 	for _, name := range r.needs {

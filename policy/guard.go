@@ -121,12 +121,26 @@ func (g *Guard) JudgesPrograms() bool {
 	return h != nil && (h.invalid != "" || h.executes != nil)
 }
 
-// Program reports whether the policy may refuse that a process of an agent executes a program, so that it has to be called for, and
-// the advice of the rule that decides.
-func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) (decides bool, advice string) {
+// Named returns the programs, with their arguments, that a tool's command names and a rule asks about.
+func (g *Guard) Named(call *kernel.Call, in *schema.ToolUseInput) (list [][]string) {
+	h := g.holds.Load()
+	if h == nil || h.executes == nil {
+		return nil
+	}
+	for _, argv := range commandsOf(in) {
+		if h.evaluateNamed(call, argv).rank() == 1 {
+			list = append(list, argv)
+		}
+	}
+	return list
+}
+
+// Program reports whether the policy may refuse that a process of an agent executes a program, so that it has to be called for. rule is
+// the one that decides; nil if the files could not be loaded.
+func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) (decides bool, rule *Rule) {
 	h := g.holds.Load()
 	if h == nil || h.invalid != "" {
-		return h != nil, ""
+		return h != nil, nil
 	}
 	row := schema.ProgramExec.Row()
 	call := kernel.NewCall(kernel.Request{
@@ -136,11 +150,8 @@ func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) (decides b
 	if p := h.Processes.Process(pid); p != nil {
 		call.Origin = p.Origin
 	}
-	rule := h.Decide(&call).Rule
-	if rule == nil {
-		return false, ""
-	}
-	return true, rule.Fix
+	rule = h.Decide(&call).Rule
+	return rule != nil, rule
 }
 
 // JudgesBodies reports whether a rule reads the body of a fetch that is sent by reference.
@@ -154,7 +165,7 @@ func (h *holding) explained(call *kernel.Call, d Decision) string {
 	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
 		return ""
 	}
-	clause, err := h.exception(call, d.Rule)
+	clause, err := h.exception(call, d)
 	if err != nil { // for example, a text is too long
 		return ""
 	}
@@ -179,6 +190,9 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what, without := call.Message.Called(), "do not make this call"
 	if in, ok := call.Input.(*schema.ProgramExecInput); ok {
 		what, without = "exec of "+fault.Clip(path.Base(in.Path)), "do without this program"
+	}
+	if d.named != nil {
+		what, without = "exec of "+fault.Clip(path.Base(d.named[0]))+", which the command names", "do without this program"
 	}
 	var f *fault.Fault
 	switch {

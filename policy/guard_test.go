@@ -88,6 +88,73 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// TestNamed: of the command of a tool, the programs in its simple commands are known of which each word is literal. What a shell does
+// itself, or expands, is none.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	g := policy.NewGuard(policy.Forms{}, world, nil)
+	g.Use(compile(t, `@ask("1m") forbid(principal, action == Program::"*", resource) unless {context.args.argv.contains("-h")};`))
+	named := func(input string, cut ...string) string {
+		use := call(t, 8, "Host.ToolUse", `{"host":"claude","session":"s","tool":"Bash","input":`+input+`}`)
+		in := use.Input.(*schema.ToolUseInput)
+		in.Cut = cut
+		return fmt.Sprintf("%q", g.Named(use, in))
+	}
+	for command, want := range map[string]string{
+		`cd x && git push`: `[["git" "push"]]`, `git push -h; git pull`: `[["git" "pull"]]`,
+		"a | b\nc & (d; e) && { f; } || ! g": `[["a"] ["b"] ["c"] ["d"] ["e"] ["f"] ["g"]]`,
+		`if a; then b; fi; while c; do d; done; time e; for x in 1 2; do f; done; case y in z) g;; esac`: `[["a"] ["b"] ["c"] ["d"] ["e"] ["f"] ["g"]]`,
+		`echo "$(git push)" $(a) <(b)`:                                                   `[["git" "push"] ["a"] ["b"]]`,
+		`X=1 git push >out 2>&1 <in`:                                                     `[["git" "push"]]`,
+		`git push && git push`:                                                           `[["git" "push"] ["git" "push"]]`,
+		`git "a b" 'c "d' e\ f "g\"h" i"j"'k' "\n" ""`:                                   `[["git" "a b" "c \"d" "e f" "g\"h" "ijk" "\\n" ""]]`,
+		"git pu\\\nsh \"o\\\nn\"":                                                        `[["git" "push" "on"]]`,
+		`git reset HEAD~1 HEAD^ stash@{0} a=b --x=y #z`:                                  `[["git" "reset" "HEAD~1" "HEAD^" "stash@{0}" "a=b" "--x=y"]]`,
+		`/usr/bin/git push; ./x; exec git a; command git b; exec -a x git c`:             `[["/usr/bin/git" "push"] ["./x"] ["git" "a"] ["git" "b"]]`,
+		`echo a; printf b; test c; [ d ]; true; export E=f; . ./g; eval 'git push'; X=1`: `[]`,
+		`git $x; git ${x}; git "$x"; git *; git a?; git [a]; git {a,b}; git {1..2}; git ~/x; git $'a'; $git push; git "$(a -h)"; git $((1))`: `[]`,
+		`git push "`: `[]`, "": `[]`, `sh -c 'git push'`: `[["sh" "-c" "git push"]]`,
+		"cat <<EOF\ngit push\n$(git pull)\nEOF": `[["cat"] ["git" "pull"]]`,
+		`git 'ä'`:                               `[["git" "ä"]]`,
+	} {
+		if got := named(string(schema.AppendString([]byte(`{"command":`), command)) + "}"); got != want {
+			t.Errorf("%s names %s, want %s", command, got, want)
+		}
+	}
+	for input, want := range map[string]string{
+		`{"cmd":"git push"}`: `[["git" "push"]]`, `{"script":"git push"}`: `[["git" "push"]]`, `{"text":"git push"}`: `[]`, `"git push"`: `[]`, `{"command":7}`: `[]`,
+		`{"command":["bash","-lc","git push"]}`: `[["git" "push"] ["bash" "-lc" "git push"]]`, `{"command":["git","push"]}`: `[["git" "push"]]`, `{"command":[]}`: `[]`,
+	} {
+		if got := named(input); got != want {
+			t.Errorf("%s names %s, want %s", input, got, want)
+		}
+	}
+	if got := named(`{"command":"git push"}`, "command"); got != "[]" {
+		t.Errorf("a command that was cut names %s", got)
+	}
+	if got := named(`{"command":"git push"}`, "*"); got != "[]" {
+		t.Errorf("an input that was cut names %s", got)
+	}
+}
+
+// FuzzNamed: whatever a command is, what it names can be judged.
+func FuzzNamed(f *testing.F) {
+	g := policy.NewGuard(policy.Forms{}, world, nil)
+	g.Use(compile(f, `@ask("1m") forbid(principal, action == Program::"*", resource);`))
+	for _, command := range []string{"cd x && git push", "echo $(a \"b\")", "((((", "a <<E\n", "\\", "a\\\n", "{a,", "$'\\x", "coproc a", "a() { b; }"} {
+		f.Add(command)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		input := string(schema.AppendString([]byte(`{"command":`), command)) + "}"
+		use := call(t, 8, "Host.ToolUse", `{"host":"claude","session":"s","tool":"Bash","input":`+input+`}`)
+		for _, argv := range g.Named(use, use.Input.(*schema.ToolUseInput)) {
+			if len(argv) == 0 || argv[0] == "" {
+				t.Errorf("%q names %q", command, argv)
+			}
+		}
+	})
+}
+
 // BenchmarkProgram measures what rules add to an exec.
 func BenchmarkProgram(b *testing.B) {
 	g := policy.NewGuard(policy.Forms{}, world, nil)
@@ -125,7 +192,7 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// TestNormalOfPrograms: the same program, in another step, is the same question.
+// TestNormalOfPrograms: the same program, in another step, is the same question, and so is another use of a tool with the same input.
 func TestNormalOfPrograms(t *testing.T) {
 	t.Parallel()
 	j := judge(nil)
@@ -136,6 +203,10 @@ func TestNormalOfPrograms(t *testing.T) {
 		if got, err := j.Normal(call(t, 8, "Program.Exec", data)); err != nil || string(got) != want {
 			t.Errorf("%s is %s, %v", data, got, err)
 		}
+	}
+	one, err := j.Normal(call(t, 8, "Host.ToolUse", `{"host":"h","session":"s","tool":"Bash","use":"1","input":{}}`))
+	if err != nil || string(one) != `{"host":"h","input":{},"session":"s","tool":"Bash"}` {
+		t.Errorf("the use of a tool is %s, %v", one, err)
 	}
 }
 

@@ -39,6 +39,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	}
 	_, targeted := call.Input.(schema.Targeted)
 	_, arrives := call.Input.(*schema.AcceptInput)
+	_, uses := call.Input.(*schema.ToolUseInput)
 	_, executes := call.Input.(*schema.ProgramExecInput)
 	out := []byte{'{'}
 	member := func(name string, value []byte) {
@@ -53,6 +54,8 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		case targeted && (named == "pid" || named == "tick"): // the question already includes the caller
 			return true
 		case noted && named == "bodyRef":
+			return true
+		case uses && named == "use": // the same use once more has another name
 			return true
 		case executes && named == "step": // what is approved in one step may be done in another
 			return true

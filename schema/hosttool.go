@@ -81,10 +81,11 @@ func Served(typ string) bool {
 // ToolUseInput is the data of Host.ToolUse.
 type ToolUseInput struct {
 	Target
-	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex: letters, digits, _, -, . and :."`
-	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
-	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
-	Input   Value  `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
+	Host    string  `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex: letters, digits, _, -, . and :."`
+	Session string  `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
+	Use     *string `json:"use,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"The use of the tool, as the host names it, and as in Step.Begin."`
+	Tool    string  `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
+	Input   Value   `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
 	// Cut has the names of the members that were shortened to fit a line: rules cannot check them.
 	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input that were cut to a beginning or a digest; * means the whole input."`
 	Cwd string   `json:"cwd,omitzero" keep:"always" maxlen:"4096" doc:"Directory that the tool runs in, absolute; absent: not known."`

@@ -132,14 +132,14 @@ func (d Dialect) before(host string, question map[string]schema.Value) (*Questio
 		return nil, errors.New("tool_input is missing")
 	}
 	kept, cut := short(input)
-	in := &schema.ToolUseInput{Host: host, Session: session, Tool: tool, Input: kept, Cut: cut}
+	in := &schema.ToolUseInput{Host: host, Session: session, Use: use(question), Tool: tool, Input: kept, Cut: cut}
 	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
 		in.Cwd = cwd
 	}
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
-	begin := &schema.StepBeginInput{Host: host, Tool: in.Tool, Use: use(question)}
+	begin := &schema.StepBeginInput{Host: host, Tool: in.Tool, Use: in.Use}
 	if begin.Session, err = thread(question); err != nil {
 		return nil, err
 	}

@@ -124,6 +124,10 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	}
 	defer func() { _ = c.Close() }() // only the answers matter
 	out, err := client.Call(asking, c, schema.HostToolUse, q.Use)
+	if errors.Is(err, fault.InvalidInput) && q.Use.Use != nil { // an older kernel does not know this member
+		q.Use.Use = nil
+		out, err = client.Call(asking, c, schema.HostToolUse, q.Use)
+	}
 	switch {
 	case errors.Is(err, fault.CapabilityDenied):
 		return fmt.Errorf("pid %d may use no tool of %s: allow this one with %s", pid, q.Use.Host, quote.Command("pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add", name))

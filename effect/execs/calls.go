@@ -2,8 +2,10 @@ package execs
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -14,7 +16,7 @@ const (
 	maxRefused = 8  // different refusals of a call; more are counted
 )
 
-// Calls has the tool calls of agents that are open, each with the execs that were refused meanwhile. Its zero value has none. It is safe
+// Calls has the tool calls of agents that are open, each with the execs that were refused meanwhile, and those that were approved before. Its zero value has none. It is safe
 // for concurrent use.
 type Calls struct {
 	mu     sync.Mutex
@@ -22,9 +24,17 @@ type Calls struct {
 }
 
 type call struct {
-	key  step.Key
-	step string
+	key      step.Key
+	step     string
+	begun    bool
+	approved []approved
 	Refusals
+}
+
+// approved is a program, with its arguments, that a call may execute once although a rule asks about it.
+type approved struct {
+	by   kernel.Approval
+	argv []string
 }
 
 // Refusals are execs that were refused: the first different ones, and how many more there were.
@@ -49,11 +59,61 @@ func (r *Refusals) add(one *schema.StepRefused) {
 func (c *Calls) Begin(agent int64, key step.Key, step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	begins := &call{key: key, step: step, begun: true}
+	c.drop(agent, func(one *call) bool {
+		named := one.key.Host == key.Host && one.key.Call == key.Call
+		if named && !one.begun && strings.HasPrefix(key.Session, one.key.Session) { // of a subagent, the session has more behind
+			begins.approved = append(begins.approved, one.approved...)
+			return true
+		}
+		return one.key == key // its end was lost
+	})
+	c.keep(agent, begins)
+}
+
+// Approved notes that a call of an agent, which begins next, was approved, and the programs that its command names and a rule asks about.
+func (c *Calls) Approved(agent int64, key step.Key, by kernel.Approval, programs [][]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(agent, func(one *call) bool { return one.key == key && !one.begun })
+	will := &call{key: key}
+	for _, argv := range programs {
+		will.approved = append(will.approved, approved{by, argv})
+	}
+	c.keep(agent, will)
+}
+
+// Take returns the approval of a program of an agent, in a call that is open, and uses it up; nil: there is none.
+func (c *Calls) Take(agent int64, argv []string) *kernel.Approval {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.agents[agent] {
+		i := slices.IndexFunc(one.approved, func(a approved) bool { return slices.Equal(a.argv, argv) })
+		if i >= 0 {
+			by := one.approved[i].by
+			one.approved = slices.Delete(one.approved, i, i+1)
+			return &by
+		}
+	}
+	return nil
+}
+
+// keep adds a call. mu is locked.
+func (c *Calls) keep(agent int64, one *call) {
 	if c.agents == nil {
 		c.agents = make(map[int64][]*call)
 	}
-	open := slices.DeleteFunc(c.agents[agent], func(one *call) bool { return one.key == key }) // its end was lost
-	c.agents[agent] = append(open[max(0, len(open)+1-maxOpen):], &call{key: key, step: step})
+	open := c.agents[agent]
+	c.agents[agent] = append(open[max(0, len(open)+1-maxOpen):], one)
+}
+
+// drop forgets the calls of an agent that a function chooses. mu is locked.
+func (c *Calls) drop(agent int64, chosen func(*call) bool) {
+	if open := slices.DeleteFunc(c.agents[agent], chosen); len(open) > 0 {
+		c.agents[agent] = open
+	} else {
+		delete(c.agents, agent)
+	}
 }
 
 // Step returns the last step of an agent that has begun, of those that are open; "": none is.
@@ -82,7 +142,7 @@ func (c *Calls) Refused(agent int64, r *schema.StepRefused) {
 func (c *Calls) End(agent int64, in *schema.StepEndInput) (refused Refusals) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.agents[agent] = slices.DeleteFunc(c.agents[agent], func(one *call) bool {
+	c.drop(agent, func(one *call) bool {
 		ends := one.key.EndedBy(in)
 		if ends {
 			for i := range one.List {

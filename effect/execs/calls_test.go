@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/execs"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -77,6 +78,53 @@ func TestCallsStep(t *testing.T) {
 	look()
 	if want := []string{"|", "a:1|", "a:2|", "a:1|", "|"}; !cmp.Equal(got, want) {
 		t.Errorf("steps %q, want %q", got, want)
+	}
+}
+
+// TestCallsApproved: what is approved with a tool call may be executed in it, each once for each time that its command names it, with
+// exactly these arguments: from the approval on until the call ends, and in no other agent's.
+func TestCallsApproved(t *testing.T) {
+	t.Parallel()
+	var c execs.Calls
+	by := kernel.Approval{ID: "q-1", Used: true}
+	taken := func(agent int64, argv ...string) bool {
+		a := c.Take(agent, argv)
+		if a != nil && *a != by {
+			t.Errorf("approved by %v", a)
+		}
+		return a != nil
+	}
+	first := step.KeyOf("h", "s", "Bash", new("1"))
+	c.Approved(7, first, by, [][]string{{"git", "push"}, {"git", "push"}, {"make"}, {"go"}})
+	if taken(8, "git", "push") || taken(7, "git") || taken(7, "git", "push", "x") {
+		t.Error("what was not approved")
+	}
+	if !taken(7, "go") {
+		t.Error("before the call begins, of which the host may have told nothing")
+	}
+	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", new("1")), "")
+	if !taken(7, "git", "push") || !taken(7, "git", "push") || taken(7, "git", "push") {
+		t.Error("as often as it is named")
+	}
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "")
+	c.End(7, endOf("s", step.Every, nil))
+	if !taken(7, "make") {
+		t.Error("after another call has ended")
+	}
+	c.Approved(7, first, by, [][]string{{"make"}})
+	c.Begin(7, first, "")
+	c.End(7, endOf("s", "Bash", new("1")))
+	if taken(7, "make") {
+		t.Error("after its call has ended")
+	}
+	c.Approved(7, first, by, [][]string{{"make"}})
+	c.Approved(7, first, by, [][]string{{"go"}}) // the host asks again
+	if taken(7, "make") {
+		t.Error("what was approved before for the same call")
+	}
+	c.Leave(7)
+	if taken(7, "go") {
+		t.Error("after the end of its agent")
 	}
 }
 

@@ -18,14 +18,15 @@ type Domain struct {
 	booted *schema.BootedInput // of the last start; nil before the first one
 
 	policy   func() schema.PolicyShowOutput // what is loaded
-	cluster  Cluster                        // nil: the kernel is in none
-	registry *registrations                 // immutable
+	approved ApprovedTool
+	cluster  Cluster        // nil: the kernel is in none
+	registry *registrations // immutable
 	view     Registry
 }
 
 // New returns the domain. FileSystem.Resolve uses names; nil if there are none.
 func New(names kernel.Names) *Domain {
-	d := &Domain{names: names, policy: func() (none schema.PolicyShowOutput) {
+	d := &Domain{names: names, approved: func(*kernel.Call, *schema.ToolUseInput) {}, policy: func() (none schema.PolicyShowOutput) {
 		none.Files, none.Rules = []string{}, []schema.PolicyRule{}
 		return none
 	}}
@@ -43,7 +44,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.SyscallInvoke.End, kernel.End, nil),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
-		kernel.Command(schema.HostToolUse, toolUse, nil),
+		kernel.Command(schema.HostToolUse, d.toolUse, nil),
 		kernel.Effect(schema.ProgramExec, exec),
 		kernel.Step(schema.ProgramExec.End, kernel.End, nil),
 		kernel.Effect(schema.PolicyReload, reload),
@@ -129,8 +130,17 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 	return schema.ResolveOutput{URI: name}, nil
 }
 
+// ApprovedTool is told of the use of a tool that an approval lets through. It runs in the domain's turn.
+type ApprovedTool func(call *kernel.Call, in *schema.ToolUseInput)
+
+// SeeApproved sets what is told of approved uses of tools. Call it before the domain decides anything.
+func (d *Domain) SeeApproved(approved ApprovedTool) { d.approved = approved }
+
 // toolUse answers for a tool that the gate has allowed.
-func toolUse(*kernel.Call, *schema.ToolUseInput) (schema.ToolUseOutput, error) {
+func (d *Domain) toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, error) {
+	if call.Approval != nil {
+		d.approved(call, in)
+	}
 	return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
 }
 

@@ -173,6 +173,43 @@ func TestRefusedProgramsTold(t *testing.T) {
 	}
 }
 
+// TestNamedPrograms: a tool of a host in pwos run whose command names a program is asked about before it runs, and runs once it is
+// approved, the program included; one that names a forbidden program does not run, and the model is told why.
+func TestNamedPrograms(t *testing.T) {
+	t.Parallel()
+	for _, h := range inside() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.configure("")
+			testkit.Must(t, os.WriteFile(p.Path("policy.cedar"), []byte(`
+@id("no-deploy") @fix("ask for a release") forbid(principal, action == Program::"deploy", resource);
+@id("pushing") @ask("30m") forbid(principal, action == Program::"push", resource);
+`), 0o600))
+			p.run("sh", "-c", "git init -q; cp /bin/true deploy; cp /bin/touch push")
+			m := newModel(t, shell(h.name, "cd . && ./push pushed"), shell(h.name, "touch begun; ./deploy"))
+			answered := make(chan error, 1)
+			go func() {
+				_, err := p.try("sh", "-c", "until pwos approvals | grep -q q-1; do sleep 0.1; done; pwos approve q-1")
+				answered <- err
+			}()
+			out := h.run(p, m)
+			testkit.Must(t, <-answered)
+			if len(m.results) != 2 || !strings.Contains(m.results[1], `forbids this exec of deploy, which the command names: ask for a release`) {
+				t.Errorf("the model got %d results: %q\n%s", len(m.results), m.results, out)
+			}
+			for name, want := range map[string]bool{"pushed": true, "begun": false} {
+				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {
+					t.Errorf("%s was made: %t\n%q", name, err == nil, m.results)
+				}
+			}
+			if all := p.run("pwos", "approvals", "--all"); strings.Count(all, `"id":`) != 1 || !strings.Contains(all, "Host.ToolUse") {
+				t.Errorf("there are other questions: %s", all)
+			}
+		})
+	}
+}
+
 // TestInterruptedStep: a tool that a person interrupts, of which Claude Code tells nothing, is a step until the next prompt at most, and
 // the next tool is one of its own.
 func TestInterruptedStep(t *testing.T) {
