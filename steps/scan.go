@@ -59,14 +59,18 @@ func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
 		s.walk, s.at = true, id
 	}
 	for path := range s.uncovered {
-		c.told = with(c.told, path, !all && !dirty[path])
+		_, had := dirty[path]
+		c.told = with(c.told, path, !all && !had)
+	}
+	if dirty == nil {
+		dirty = make(map[string]names)
 	}
 	for path := range s.uncovered {
 		parent, _ := split(path) // which leads to one that is not known
-		dirty = with(with(dirty, path, true), parent, true)
+		dirty[path], dirty[parent] = anyName, anyName
 	}
 	for path := range s.touched {
-		dirty = with(dirty, path, true)
+		dirty[path] = anyName
 	}
 	if s.full && !s.tooFull() { // what did not fit is read now
 		s.full, s.walk = false, true
@@ -101,8 +105,32 @@ func with(set map[string]bool, path string, value bool) map[string]bool {
 	return set
 }
 
-// some lists the directories with an event, and what is new below them.
-func (c *scan) some(dirty map[string]bool) error {
+// names are those of a directory that had an event. Of more than mostNames it is not kept which: all of the directory is listed.
+type names map[string]bool
+
+const mostNames = 64
+
+// anyName stands for all names of a directory.
+var anyName = names{"": true}
+
+// with returns the names with another one; "" stands for all.
+func (n names) with(name string) names {
+	switch {
+	case n.any():
+		return n
+	case name == "" || len(n) >= mostNames:
+		return anyName
+	case n == nil:
+		n = make(names)
+	}
+	n[name] = true
+	return n
+}
+
+func (n names) any() bool { return n[""] }
+
+// some looks at what had an event in directories, and at what is new below them.
+func (c *scan) some(dirty map[string]names) error {
 	for _, path := range slices.Sorted(maps.Keys(dirty)) { // a directory before those below it
 		if _, known := c.dirs[path]; !known {
 			continue // it is gone, or was listed as new
@@ -112,7 +140,7 @@ func (c *scan) some(dirty map[string]bool) error {
 			continue // the directory above it has an event too
 		}
 		if err == nil {
-			err = errors.Join(c.dir(path, dir, strings.Count(path, "/")), dir.Close())
+			err = errors.Join(c.part(path, dir, dirty[path]), dir.Close())
 		}
 		if err != nil && !c.gap(path, err) {
 			return err
@@ -121,10 +149,12 @@ func (c *scan) some(dirty map[string]bool) error {
 	if len(c.linked) == 0 {
 		return nil
 	}
-	others := make(map[string]bool) // directories in which the same files have other names, which had no event
+	others := make(map[string]names) // of the same files, which had no event
 	for path, items := range c.dirs {
-		if !dirty[path] && slices.ContainsFunc(items, func(it item) bool { return c.linked[it.stamp.ino] && it.state.isFile() }) {
-			others[path] = true
+		for i := range items {
+			if it := &items[i]; c.linked[it.stamp.ino] && it.state.isFile() && !dirty[path].any() && !dirty[path][it.name] {
+				others[path] = others[path].with(it.name)
+			}
 		}
 	}
 	c.linked = nil
@@ -178,20 +208,14 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 		if len(old) > 0 && old[0].name == name {
 			was, old = old[0], old[1:]
 		}
-		now, err := c.item(dir, path, name, was)
+		now, deeper, err := c.entry(dir, path, name, was)
 		if err != nil {
 			return err
 		}
-		c.changed(path, was, now)
 		if now.state.Exists() {
 			items = append(items, now)
 		}
-		// Another one took the place of the one that is known: it may have the same inode, but has no watch.
-		other := now.state.IsDir() && was.state.IsDir() && (was.stamp.ino != now.stamp.ino || !c.watch.has(join(path, name)))
-		if other {
-			c.watch.remove(join(path, name))
-		}
-		if now.state.IsDir() && (c.whole || other || !was.state.IsDir() || c.dirs[join(path, name)] == nil) {
+		if deeper {
 			below = append(below, name)
 		}
 	}
@@ -200,7 +224,61 @@ func (c *scan) dir(path string, dir *os.File, depth int) error {
 	}
 	c.count += int64(len(items) - len(c.dirs[path]))
 	c.dirs[path] = items
-	for _, name := range below {
+	return c.below(path, dir, below, depth)
+}
+
+// part compares those entries of a directory that had an event. A long directory is not listed for a few of them.
+func (c *scan) part(path string, dir *os.File, of names) error {
+	depth := strings.Count(path, "/")
+	if most := c.options.MaxFiles; of.any() || !c.watch.has(path) || most > 0 && c.count+int64(len(of)) > most {
+		return c.dir(path, dir, depth)
+	}
+	items := slices.Clone(c.dirs[path])
+	var below []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		i, found := slices.BinarySearchFunc(items, name, byName)
+		var was item
+		if found {
+			was = items[i]
+		}
+		now, deeper, err := c.entry(dir, path, name, was)
+		if err != nil {
+			return err
+		}
+		switch exists := now.state.Exists(); {
+		case exists && found:
+			items[i] = now
+		case exists:
+			items = slices.Insert(items, i, now)
+		case found:
+			items = slices.Delete(items, i, i+1)
+		}
+		if deeper {
+			below = append(below, name)
+		}
+	}
+	c.count += int64(len(items) - len(c.dirs[path]))
+	c.dirs[path] = items
+	return c.below(path, dir, below, depth)
+}
+
+// entry compares an entry of a directory with what it was, and reports whether what is below it has to be compared too.
+func (c *scan) entry(dir *os.File, path, name string, was item) (now item, deeper bool, err error) {
+	if now, err = c.item(dir, path, name, was); err != nil {
+		return now, false, err
+	}
+	c.changed(path, was, now)
+	// Another one took the place of the one that is known: it may have the same inode, but has no watch.
+	other := now.state.IsDir() && was.state.IsDir() && (was.stamp.ino != now.stamp.ino || !c.watch.has(join(path, name)))
+	if other {
+		c.watch.remove(join(path, name))
+	}
+	return now, now.state.IsDir() && (c.whole || other || !was.state.IsDir() || c.dirs[join(path, name)] == nil), nil
+}
+
+// below compares directories of a directory.
+func (c *scan) below(path string, dir *os.File, names []string, depth int) error {
+	for _, name := range names {
 		child, err := openIn(dir, name)
 		if err == nil {
 			err = errors.Join(c.dir(join(path, name), child, depth+1), child.Close())

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ type watch struct {
 	mu     sync.Mutex
 	paths  map[int32]string // by the number of the watch
 	wds    map[string]int32
-	dirty  map[string]bool
+	dirty  map[string]names
 	seen   uint64 // number of events
 	lost   bool   // events were lost: any directory may have had one
 	err    error  // why there are no watches, or not enough
@@ -31,7 +32,7 @@ type watch struct {
 const events = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
 func newWatch() *watch {
-	w := &watch{paths: make(map[int32]string), wds: make(map[string]int32), dirty: make(map[string]bool), done: make(chan struct{})}
+	w := &watch{paths: make(map[int32]string), wds: make(map[string]int32), dirty: make(map[string]names), done: make(chan struct{})}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		w.err = fmt.Errorf("watch directories: %w", err)
@@ -72,7 +73,9 @@ func (w *watch) drain(fd uintptr) {
 		}
 		for b := buffer[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			wd, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
-			b = b[unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])):]
+			next := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+			name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:next], []byte{0})
+			b = b[next:]
 			path, known := w.paths[wd]
 			w.seen++
 			switch {
@@ -82,7 +85,7 @@ func (w *watch) drain(fd uintptr) {
 			case mask&unix.IN_IGNORED != 0:
 				w.forget(wd, path)
 			default:
-				w.dirty[path] = true
+				w.dirty[path] = w.dirty[path].with(string(name))
 			}
 		}
 	}
@@ -95,8 +98,8 @@ func (w *watch) forget(wd int32, path string) {
 	}
 }
 
-// take returns the directories that had an event, and whether any other may have had one.
-func (w *watch) take() (dirty map[string]bool, all bool) {
+// take returns the directories that had an event, with the names in them that it was for, and whether any other may have had one.
+func (w *watch) take() (dirty map[string]names, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
@@ -104,7 +107,7 @@ func (w *watch) take() (dirty map[string]bool, all bool) {
 	}
 	_ = w.conn.Control(func(fd uintptr) { w.drain(fd) })
 	dirty, all = w.dirty, w.lost
-	w.dirty, w.lost = make(map[string]bool), false
+	w.dirty, w.lost = make(map[string]names), false
 	return dirty, all
 }
 

@@ -12,10 +12,10 @@ type watch struct{}
 
 func newWatch() *watch { return &watch{} }
 
-func (*watch) take() (dirty map[string]bool, all bool) { return nil, true }
-func (*watch) add(string, *os.File)                    {}
-func (*watch) remove(string)                           {}
-func (*watch) has(string) bool                         { return true }
-func (*watch) count() (uint64, bool)                   { return 0, false }
-func (*watch) why() error                              { return errors.New("this system does not tell which directories changed") }
-func (*watch) Close() error                            { return nil }
+func (*watch) take() (dirty map[string]names, all bool) { return nil, true }
+func (*watch) add(string, *os.File)                     {}
+func (*watch) remove(string)                            {}
+func (*watch) has(string) bool                          { return true }
+func (*watch) count() (uint64, bool)                    { return 0, false }
+func (*watch) why() error                               { return errors.New("this system does not tell which directories changed") }
+func (*watch) Close() error                             { return nil }

@@ -94,6 +94,9 @@ func (w *worksite) round() {
 		w.cutOff(c, d)
 		return
 	}
+	if w.chance.IntN(4) > 0 { // else it may be killed in the first one, and on a busy machine usually is
+		testkit.Must(w, w.step(c))
+	}
 	killed := w.killSoon(d, 120*time.Millisecond)
 	for err := error(nil); err == nil; {
 		if err = w.step(c); errors.Is(err, errRefused) {
