@@ -141,6 +141,7 @@ type StepEndOutput struct {
 
 	Refused []StepRefused `json:"refused,omitzero" keep:"always" doc:"The first programs of the caller that were refused while it, or a tool call at the same time, was open."`
 	More    int64         `json:"more,omitzero" keep:"always" doc:"How many more refusals there were."`
+	Aside   StepItems     `json:"aside,omitzero" keep:"always" doc:"Files that it made and that were set aside, since programs outside run them; items are the first 8."`
 }
 
 // StepRefused is a program that was not executed.

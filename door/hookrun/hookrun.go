@@ -163,8 +163,8 @@ func (r *Run) end(ctx context.Context, q *hook.Question) error {
 	}
 	defer func() { _ = c.Close() }() // only the answer matters
 	out, err := client.Call(ctx, c, schema.StepEnd, q.End)
-	if err == nil && q.Event != "" && len(out.Refused) > 0 {
-		err = r.tell(q.Event, refused(out))
+	if err == nil && q.Event != "" {
+		err = r.tell(q.Event, refused(out)+aside(out))
 	}
 	if err == nil && q.Prompt != nil {
 		_, err = client.Call(ctx, c, schema.PromptSubmit, q.Prompt)

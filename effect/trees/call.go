@@ -55,6 +55,13 @@ func (c *call) state(in *tree) *schema.StepState {
 	}
 }
 
+// aside returns what was set aside of it.
+func (c *call) aside() []aside {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asides)
+}
+
 // cutsIn returns the cuts of a tree while it was open.
 func (c *call) cutsIn(one *tree) []*steps.Step {
 	c.mu.Lock()
@@ -191,6 +198,9 @@ func (t *Trees) End(_ context.Context, job *kernel.Job, in *schema.StepEndInput)
 	for _, c := range t.closing(p, in) {
 		out.Step = c.number.Load()
 		out.Files += t.over(c, result)
+		for _, a := range c.aside() {
+			a.tell(&out.Aside)
+		}
 	}
 	return out, t.record()
 }
@@ -248,11 +258,8 @@ func (t *Trees) over(c *call, result string) (files int64) {
 	if first != nil && !recorded {
 		first.finish(c, nil, result)
 	}
-	c.mu.Lock()
-	asides := c.asides
-	c.mu.Unlock()
-	for i := range asides {
-		asides[i].record()
+	for _, a := range c.aside() {
+		a.record()
 	}
 	return files
 }

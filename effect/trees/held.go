@@ -189,8 +189,20 @@ type aside struct {
 
 // record notes the step, and the question about it, to be recorded.
 func (a *aside) record() {
+	one := a.tree
+	one.finished(a.about, []*steps.Step{a.made})
+	q := a.question()
+	if q.Count == 0 { // a directory
+		return
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.unasked = append(one.unasked, q)
+}
+
+// question returns the question about the files.
+func (a *aside) question() Question {
 	one, about := a.tree, a.about
-	one.finished(about, []*steps.Step{a.made})
 	q := Question{Agent: about.Agent, Tree: one.root, Step: about.Step}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", one.root)
@@ -203,11 +215,16 @@ func (a *aside) record() {
 			q.Paths = append(q.Paths, clip.Text(text(c.Path), longestPath/maxPaths))
 		}
 	}
-	if q.Count == 0 { // a directory
-		return
-	}
 	q.Digest = hex.EncodeToString(sum.Sum(nil))
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.unasked = append(one.unasked, q)
+	return q
+}
+
+// tell adds the files to what the caller is told.
+func (a *aside) tell(out *schema.StepItems) {
+	const most, longest = 8, 512
+	q := a.question()
+	out.Count += q.Count
+	for _, path := range q.Paths[:max(0, min(len(q.Paths), most-len(out.Items)))] {
+		out.Items = append(out.Items, clip.Text(text(filepath.Join(q.Tree, path)), longest))
+	}
 }

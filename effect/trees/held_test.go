@@ -56,7 +56,10 @@ func TestAside(t *testing.T) {
 	w.write(".pwos.toml", "allowed")
 	testkit.Must(t, os.Mkdir(w.path("real"), 0o755))
 	testkit.Must(t, os.Symlink("real", w.path(".vscode")))
-	w.finish(1, "u1")
+	told := testkit.Value(w.End(t.Context(), &kernel.Job{PID: 1}, &schema.StepEndInput{Host: "h", Session: "s", Tool: "Bash", Use: new("u1")}))(t)
+	if told.Aside.Count != 4 || fmt.Sprint(told.Aside.Items) != fmt.Sprint([]string{w.path(".Idea/x/y"), w.path(".envrc"), w.path(".vscode"), w.path(deep)}) {
+		t.Errorf("the agent is told of %+v", told.Aside)
+	}
 	if got := w.read(".envrc") + w.read(".Idea/x/y") + w.read(deep) + w.read("a") + w.read(".pwos.toml"); got != "nonenonetheirs2allowed" {
 		t.Errorf("after the call: %s", got)
 	}
