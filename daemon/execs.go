@@ -40,7 +40,7 @@ func (d *Daemon) watchExecs(c *host.Command) {
 // refuses returns why an agent's process may not execute a program, nil if it may, and the advice of the rule. What rules refuse or ask about is a call of the agent,
 // Program.Exec. The program that the agent is started with was judged with the call that starts it.
 func (d *Daemon) refuses(ctx context.Context, pid int64, e *host.Exec) (why *fault.Fault, advice string) {
-	if e.First || !d.policies.JudgesPrograms() { // the usual case
+	if e.First || !d.policies.JudgesPrograms(pid) { // the usual case
 		return nil, ""
 	}
 	in := &schema.ProgramExecInput{Path: strings.ToValidUTF8(e.Path, "\uFFFD"), Cwd: strings.ToValidUTF8(e.Dir, "\uFFFD"), Step: d.calls.Step(pid), Cut: e.Cut, Hidden: e.Hidden, Argv: make([]string, len(e.Args))}

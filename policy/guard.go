@@ -19,8 +19,9 @@ import (
 
 // Guard is the Policy stage of a kernel's gate, with the present rules. It is safe for concurrent use.
 type Guard struct {
-	judge Judge // without rules
-	holds atomic.Pointer[holding]
+	judge   Judge // without rules
+	holds   atomic.Pointer[holding]
+	shipped func() map[string]*holding // by profile
 }
 
 // holding is the present state.
@@ -32,7 +33,17 @@ type holding struct {
 
 // NewGuard returns a guard without rules, which allows every call.
 func NewGuard(forms Forms, processes kernel.Processes, registry kernel.Registry) *Guard {
-	return &Guard{judge: Judge{Forms: forms, Processes: processes, Registry: registry}}
+	judge := Judge{Forms: forms, Processes: processes, Registry: registry}
+	return &Guard{judge: judge, shipped: sync.OnceValue(func() map[string]*holding { return shippedRules(judge) })}
+}
+
+func newHolding(judge Judge, set *Set) *holding {
+	h := &holding{Judge: judge, decided: make(map[*Rule]*atomic.Int64, len(set.Rules))}
+	h.Set = set
+	for _, r := range set.Rules {
+		h.decided[r] = new(atomic.Int64)
+	}
+	return h
 }
 
 // Use sets the present rules; nil: none.
@@ -41,12 +52,7 @@ func (g *Guard) Use(set *Set) {
 		g.holds.Store(nil)
 		return
 	}
-	h := &holding{Judge: g.judge, decided: make(map[*Rule]*atomic.Int64, len(set.Rules))}
-	h.Set = set
-	for _, r := range set.Rules {
-		h.decided[r] = new(atomic.Int64)
-	}
-	g.holds.Store(h)
+	g.holds.Store(newHolding(g.judge, set))
 }
 
 // Refuse makes the guard refuse all calls of agents because the files could not be loaded, for the given reason.
@@ -58,6 +64,9 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	before := call.Inquiry
 	call.Inquiry = nil
 	h := g.holds.Load()
+	if call.PID != kernel.Operator {
+		h = g.forCall(call, h)
+	}
 	switch {
 	case h == nil:
 		call.Probe.Why("there is no policy")
@@ -115,16 +124,16 @@ func (g *Guard) Asks() bool {
 	return h != nil && h.Set != nil && slices.ContainsFunc(h.Rules, func(r *Rule) bool { return r.Ask > 0 })
 }
 
-// JudgesPrograms reports whether a rule is about what programs execute, or could be, since the files could not be loaded.
-func (g *Guard) JudgesPrograms() bool {
+// JudgesPrograms reports whether a rule is about what a process executes, or could be, since the files could not be loaded.
+func (g *Guard) JudgesPrograms(pid int64) bool {
 	h := g.holds.Load()
-	return h != nil && (h.invalid != "" || h.executes != nil)
+	return h != nil && (h.invalid != "" || h.executes != nil) || g.ofProfile(pid, h) != nil
 }
 
 // Named returns the programs, with their arguments, that a tool's command names and a rule asks about.
 func (g *Guard) Named(call *kernel.Call, in *schema.ToolUseInput) (list [][]string) {
-	h := g.holds.Load()
-	if h == nil || h.executes == nil {
+	h := g.forCall(call, g.holds.Load())
+	if h == nil || h.Set == nil || h.executes == nil {
 		return nil
 	}
 	for _, argv := range commandsOf(in) {
@@ -139,16 +148,19 @@ func (g *Guard) Named(call *kernel.Call, in *schema.ToolUseInput) (list [][]stri
 // the one that decides; nil if the files could not be loaded.
 func (g *Guard) Program(pid, tick int64, in *schema.ProgramExecInput) (decides bool, rule *Rule) {
 	h := g.holds.Load()
-	if h == nil || h.invalid != "" {
-		return h != nil, nil
+	if h != nil && h.invalid != "" {
+		return true, nil
 	}
 	row := schema.ProgramExec.Row()
 	call := kernel.NewCall(kernel.Request{
 		Caller: kernel.Caller{PID: pid, Via: "channel"}, Message: schema.Message{Type: row.Type}, Syscall: row, Input: in,
 	}, kernel.Moment{Tick: tick})
 	call.PID = pid
-	if p := h.Processes.Process(pid); p != nil {
+	if p := g.judge.Processes.Process(pid); p != nil {
 		call.Origin = p.Origin
+	}
+	if h = g.forCall(&call, h); h == nil {
+		return false, nil
 	}
 	rule = h.Decide(&call).Rule
 	return rule != nil, rule

@@ -65,7 +65,7 @@ func TestProgram(t *testing.T) {
 	push := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "push"}, Cwd: "/"}
 	pull := &schema.ProgramExecInput{Path: "/usr/bin/git", Argv: []string{"git", "pull"}, Cwd: "/"}
 	decides := func(in *schema.ProgramExecInput) bool { decides, _ := g.Program(8, 3, in); return decides }
-	asked := func() [3]bool { return [...]bool{g.JudgesPrograms(), decides(push), decides(pull)} }
+	asked := func() [3]bool { return [...]bool{g.JudgesPrograms(8), decides(push), decides(pull)} }
 	if got := asked(); got != [...]bool{false, false, false} {
 		t.Errorf("without rules: %v", got)
 	}

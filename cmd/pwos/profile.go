@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,13 +41,21 @@ func newProfileShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show [NAME]", Short: "print a profile", Example: "  pwos profile show\n  pwos profile show worker",
 		Long: `show prints the file of a profile; without NAME that of coder, the one that an agent host has by
-default. With grant.host, what the preset of the host declares comes on top.`,
+default. With grant.host, what the preset of the host declares comes on top. The rules of coder
+follow as comments.`,
 		Args: cli.Arguments(cobra.MaximumNArgs(1)), ValidArgsFunction: completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, dir := profileArg(args)
 			_, text, err := profile.Text(dir, name)
 			if err != nil {
 				return cli.Usage(cmd, err)
+			}
+			if rules := policy.Shipped(name); rules != nil && !exists(filepath.Join(dir, name+".cedar")) {
+				text = append(text, "\n# And these rules about what it executes:\n#\n"...)
+				for line := range bytes.Lines(rules) {
+					text = append(text, bytes.TrimRight(append([]byte("# "), line...), " \n")...)
+					text = append(text, '\n')
+				}
 			}
 			return a.Print(string(text))
 		},

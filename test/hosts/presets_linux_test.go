@@ -48,7 +48,7 @@ func (h *presetHost) command(line string) step {
 func (p *place) holdFor(h *presetHost, m *model) {
 	p.t.Helper()
 	p.identity()
-	p.configure(fmt.Sprintf("[crypto]\nidentity = %q\n[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n",
+	p.configure(fmt.Sprintf("[crypto]\nidentity = %q\n[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n[approval]\nwait = \"1s\"\n",
 		p.Path("home/.ssh/id_ed25519"), h.model, m.url+h.url, h.header, "vault/"+h.model))
 	p.run("sh", "-c", `pwos mem set vault/`+h.model+` "$(printf %s `+canary+` | pwos seal)"`)
 }
@@ -107,11 +107,17 @@ func TestOneCommand(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			m := newModel(t, h.command("touch made"), step{tool: "Memory_Set", input: object{"key": "a", "value": 1}})
+			m := newModel(
+				t, h.command("touch made"), step{tool: "Memory_Set", input: object{"key": "a", "value": 1}},
+				h.command("git init -q . 2>/dev/null; git push origin main"),
+			)
 			p.holdFor(&h, m)
 			p.env = append(p.env, h.env...)
 			out := p.run("pwos", append([]string{h.name}, h.args...)...)
-			m.expect(out, "", "success")
+			m.expect(out, "", "success", "")
+			if asked := p.run("pwos", "approvals", "--all"); strings.Count(asked, `"rule":"coder-push"`) != 1 {
+				t.Errorf("before it pushes nobody is asked: %s\n%s", asked, m.results)
+			}
 			if !p.exists("made") || !strings.Contains(p.run("pwos", "call", "Process.List"), `"intent":"profile:coder"`) {
 				t.Errorf("it did not do what it was told, or not with the profile: %s", out)
 			}
