@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +10,6 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -41,21 +38,20 @@ Exit status: 3 only the operator may, 4 no such copy or change, 8 there are conf
   pwos apply claude src README.md --partial`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			in.DryRun, in.Partial = given(dryRun), given(partial)
+			in.Partial = given(partial)
 			if in.Agent, in.Paths, err = copyNamed(args); err != nil {
 				return cli.Usage(cmd, err)
 			}
-			act := reviewAct{app: a, plan: view.ApplyPlan, done: view.AppliedText, nothing: "there is nothing to take over", ask: "take over %s"}
-			act.call = func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.ReviewOutput, error) {
-				ask := *in
-				ask.DryRun, ask.Expect = dryRun, expect
-				out, err := cli.InvokeAs(ctx, c, schema.ReviewApply, &ask)
-				if err == nil && out.DryRun && !partial && slices.ContainsFunc(out.Conflicts, func(c schema.StepConflict) bool { return !c.Aside }) {
-					err = fault.StepsConflict.New("there are conflicts, and nothing is written").WithFix("--partial takes over the rest")
-				}
-				return out, err
+			act := planned[schema.ReviewOutput]{
+				app: a, of: reviewPlan, table: view.ApplyPlan, done: view.AppliedText, ask: "take over %s", nothing: "there is nothing to take over", ends: true,
+				partial: partial, rest: "takes over",
+				call: func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.ReviewOutput, error) {
+					ask := *in
+					ask.DryRun, ask.Expect = dryRun, expect
+					return cli.InvokeAs(ctx, c, schema.ReviewApply, &ask)
+				},
 			}
-			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error { return act.run(ctx, c, in.DryRun) })
+			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error { return act.run(ctx, c, dryRun) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
@@ -76,61 +72,4 @@ func copyNamed(args []string) (agent string, paths []string, err error) {
 		return "", nil, fmt.Errorf("give an agent whose copy it is, not %q: a step is undone with pwos undo", args[0])
 	}
 	return args[0], paths, nil
-}
-
-// reviewAct is what apply and discard do: at a terminal they show what would be done first, and ask.
-type reviewAct struct {
-	app     *app
-	call    func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.ReviewOutput, error)
-	plan    func(*schema.ReviewOutput, view.Paint) *view.Table
-	done    func(*schema.ReviewOutput) string
-	ask     string // the question, about so many changes
-	nothing string // what is said if nothing would be changed
-}
-
-func (r *reviewAct) run(ctx context.Context, c *client.Client, dryRun *bool) error {
-	a := r.app
-	if a.WantsJSON() || !a.StdinTerminal() {
-		out, err := r.call(ctx, c, dryRun, nil)
-		if (errors.Is(err, fault.StepsConflict) || errors.Is(err, fault.StepsMissing)) && dryRun == nil {
-			out, _ = r.call(ctx, c, new(true), nil) // the conflicts; the error is the first one
-		}
-		if err != nil && out.Plan == "" {
-			return err
-		}
-		line, jsonErr := schema.Marshal(&out)
-		if jsonErr != nil {
-			return jsonErr
-		}
-		return errors.Join(a.PrintLine(line), err)
-	}
-	plan, err := r.call(ctx, c, new(true), nil)
-	if err != nil && plan.Plan == "" {
-		return err
-	}
-	if printErr := a.PrintTable(r.plan(&plan, a.Style)); printErr != nil || err != nil {
-		return errors.Join(err, printErr)
-	}
-	count := plan.Files.Count()
-	if count == 0 {
-		a.Say("%s", r.nothing)
-	}
-	if dryRun != nil {
-		return nil
-	}
-	if count > 0 {
-		word, err := cli.AskWord(ctx, fmt.Sprintf("pwos: "+r.ask+"? [y/N] ", cli.Counted(count, "change")))
-		if err != nil {
-			return err
-		}
-		if word = strings.ToLower(strings.TrimSpace(word)); word != "y" && word != "yes" {
-			a.Say("nothing was written")
-			return cli.ExitStatus(fault.ExitError)
-		}
-	}
-	out, err := r.call(ctx, c, nil, &plan.Plan)
-	if err != nil {
-		return err
-	}
-	return a.PrintText(r.done(&out))
 }

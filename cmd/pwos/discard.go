@@ -28,17 +28,18 @@ Exit status: 3 only the operator may, 4 no such copy or change, 8 the agent stil
   pwos discard claude package-lock.json`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			in.DryRun = given(dryRun)
 			if in.Agent, in.Paths, err = copyNamed(args); err != nil {
 				return cli.Usage(cmd, err)
 			}
-			act := reviewAct{app: a, plan: view.DiscardPlan, done: view.DiscardedText, nothing: "nothing is dropped: there is no change in the copy", ask: "drop %s"}
-			act.call = func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.ReviewOutput, error) {
-				ask := *in
-				ask.DryRun, ask.Expect = dryRun, expect
-				return cli.InvokeAs(ctx, c, schema.ReviewDiscard, &ask)
+			act := planned[schema.ReviewOutput]{
+				app: a, of: reviewPlan, table: view.DiscardPlan, done: view.DiscardedText, ask: "drop %s", nothing: "nothing is dropped: there is no change in the copy", ends: true,
+				call: func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.ReviewOutput, error) {
+					ask := *in
+					ask.DryRun, ask.Expect = dryRun, expect
+					return cli.InvokeAs(ctx, c, schema.ReviewDiscard, &ask)
+				},
 			}
-			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error { return act.run(ctx, c, in.DryRun) })
+			return a.WithKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error { return act.run(ctx, c, dryRun) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be dropped")

@@ -58,68 +58,23 @@ func (u *undoSteps) choose(of arg.Steps) (err error) {
 	return err
 }
 
-// run shows what would be done and asks, at a terminal, and does it.
+// run takes the steps back.
 func (u *undoSteps) run(ctx context.Context, c *client.Client) error {
-	a := u.app
-	if a.WantsJSON() || !a.StdinTerminal() {
-		out, err := u.call(ctx, c)
-		if err != nil && out.Plan == "" {
-			return err
-		}
-		line, jsonErr := schema.Marshal(&out)
-		if jsonErr != nil {
-			return jsonErr
-		}
-		return errors.Join(a.PrintLine(line), err)
+	act := planned[schema.StepUndoOutput]{
+		app: u.app, table: view.UndoPlan, done: view.UndoneText, ask: "take back %s", nothing: "there is nothing to take back: the files are as they were before",
+		partial: u.partial, rest: "takes back",
+		of: func(out *schema.StepUndoOutput) plan { return plan{&out.Files, out.Conflicts, out.Plan} },
+		call: func(ctx context.Context, c *client.Client, dryRun *bool, expect *string) (schema.StepUndoOutput, error) {
+			ask := u.in
+			ask.DryRun, ask.Expect = dryRun, expect
+			out, err := cli.InvokeAs(ctx, c, schema.StepUndo, &ask)
+			if errors.Is(err, fault.StepsNotFound) {
+				err = u.elsewhere(ctx, c, err)
+			}
+			return out, err
+		},
 	}
-	dryRun := u.in.DryRun
-	u.in.DryRun = new(true)
-	plan, err := u.call(ctx, c)
-	if err != nil && plan.Plan == "" {
-		return err
-	}
-	if printErr := a.PrintTable(view.UndoPlan(&plan, a.Style)); printErr != nil || err != nil {
-		return errors.Join(err, printErr)
-	}
-	if plan.Files.Count() == 0 {
-		a.Say("there is nothing to take back: the files are as they were before")
-		return nil
-	}
-	if dryRun != nil {
-		return nil
-	}
-	word, err := cli.AskWord(ctx, fmt.Sprintf("pwos: take back %s? [y/N] ", cli.Counted(plan.Files.Count(), "change")))
-	if err != nil {
-		return err
-	}
-	if word = strings.ToLower(strings.TrimSpace(word)); word != "y" && word != "yes" {
-		a.Say("nothing was written")
-		return cli.ExitStatus(fault.ExitError)
-	}
-	u.in.DryRun, u.in.Expect = nil, &plan.Plan
-	out, err := u.call(ctx, c)
-	if err != nil {
-		return err
-	}
-	return a.PrintText(view.UndoneText(&out))
-}
-
-// call makes the call. With conflicts, without --partial, it returns steps.conflict and what a dry run says.
-func (u *undoSteps) call(ctx context.Context, c *client.Client) (schema.StepUndoOutput, error) {
-	out, err := cli.InvokeAs(ctx, c, schema.StepUndo, &u.in)
-	if (errors.Is(err, fault.StepsConflict) || errors.Is(err, fault.StepsMissing)) && u.in.DryRun == nil {
-		dry := u.in
-		dry.DryRun, dry.Expect = new(true), nil
-		shown, dryErr := cli.InvokeAs(ctx, c, schema.StepUndo, &dry)
-		return shown, errors.Join(err, dryErr)
-	}
-	switch {
-	case errors.Is(err, fault.StepsNotFound):
-		return out, u.elsewhere(ctx, c, err)
-	case err == nil && out.DryRun && !u.partial && slices.ContainsFunc(out.Conflicts, func(c schema.StepConflict) bool { return !c.Aside }):
-		err = fault.StepsConflict.New("there are conflicts, and nothing is written").WithFix("--partial takes back the rest")
-	}
-	return out, err
+	return act.run(ctx, c, u.in.DryRun != nil)
 }
 
 // elsewhere adds to an error that there are no such steps where there are some.
