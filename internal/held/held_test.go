@@ -65,6 +65,8 @@ func TestOutside(t *testing.T) {
 	for path, want := range map[string]string{
 		".envrc": ".envrc", "a/b/.ENVRC": "a/b/.ENVRC", ".vscode/tasks.json": ".vscode/tasks.json", "a/.VSCode/Settings.json": "a/.VSCode/Settings.json",
 		".idea": ".idea", "a/.idea/x/y.xml": "a/.idea", ".mcp.json": ".mcp.json", ".claude/settings.local.json": ".claude/settings.local.json",
+		".gemini/settings.json": ".gemini/settings.json", "a/.qwen/settings.json": "a/.qwen/settings.json", "opencode.jsonc": "opencode.jsonc", ".opencode/plugin/x.js": ".opencode/plugin",
+		".pi/extensions/x.ts": ".pi/extensions", ".opencode/package.json": "", "pi/extensions": "",
 		".codex/config.toml": ".codex", "/abs/.pwos.toml": "/abs/.pwos.toml", ".vscode": ".vscode", "a/.claude": "a/.claude",
 		"": "", "tasks.json": "", "a/tasks.json": "", ".vscode/launch.json": "", ".vscode/x/tasks.json": "", ".claude/commands/x.md": "", "envrc": "", ".envrc.x": "", "x.idea": "", "settings.json/x": "",
 	} {

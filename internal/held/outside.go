@@ -17,6 +17,12 @@ var obeyed = [...]struct{ in, name string }{
 	{"", ".mcp.json"},
 	{".claude", "settings*.json"},
 	{"", ".codex"},
+	{".gemini", "settings.json"},
+	{".qwen", "settings*.json"},
+	{"", "opencode.json*"},
+	{".opencode", "plugin*"},
+	{".pi", "settings.json"},
+	{".pi", "extensions"},
 	{"", ".pwos.toml"},
 }
 
