@@ -39,6 +39,19 @@ func (s *shimFile) path() string {
 	return "/proc/self/fd/" + strconv.Itoa(s.fd)
 }
 
+// raise returns a copy of a descriptor with a number above that of the shim. If it is one of those that a program is started with, the system
+// package uses numbers above it in the child, where it would otherwise replace the shim's own if that is the next one.
+func (s *shimFile) raise(fd uintptr) (raised uintptr, lower func(), err error) {
+	if s == nil {
+		return fd, func() {}, nil
+	}
+	n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, s.fd+1)
+	if err != nil {
+		return 0, nil, fmt.Errorf("shim: %w", err)
+	}
+	return uintptr(n), func() { _ = unix.Close(n) }, nil // it is a copy
+}
+
 func (s *shimFile) close() {
 	if s != nil {
 		_ = unix.Close(s.fd) // it was opened for its path only

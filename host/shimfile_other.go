@@ -20,4 +20,9 @@ func (s *shimFile) path() string {
 	return s.name
 }
 
+// raise returns the descriptor: the shim is found by its path.
+func (*shimFile) raise(fd uintptr) (raised uintptr, lower func(), err error) {
+	return fd, func() {}, nil
+}
+
 func (*shimFile) close() {}

@@ -191,7 +191,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	o.mark = p.mark
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
-		path: h.shim.path(), argv: append([]string{shimArg, shimArg}, o.words()...), env: shimEnv(), dir: p.command.Dir, files: files,
+		shim: h.shim, argv: append([]string{shimArg, shimArg}, o.words()...), env: shimEnv(), dir: p.command.Dir, files: files,
 		first: born == nil && p.plan != nil && p.plan.PIDs,
 	})
 	if err == nil && born != nil {
@@ -266,7 +266,7 @@ type forks struct {
 
 // forkCall is a request to start a process in a new session.
 type forkCall struct {
-	path  string // of the program; "": this one
+	shim  *shimFile // the program; nil: this one
 	argv  []string
 	env   []string
 	dir   string
@@ -314,7 +314,7 @@ func (f *forks) fork(c *forkCall) (*watched, error) {
 
 // do forks.
 func (c *forkCall) do() (*watched, error) {
-	self := c.path
+	self := c.shim.path()
 	if self == "" {
 		var err error
 		if self, err = itself(); err != nil {
@@ -325,6 +325,14 @@ func (c *forkCall) do() (*watched, error) {
 	for _, file := range c.files {
 		// Fd makes an end of the host's blocking, as programs expect it. The host does not use these ends. Those of a caller are as they were.
 		attr.Files = append(attr.Files, file.Fd())
+	}
+	if len(attr.Files) > 0 {
+		raised, lower, err := c.shim.raise(attr.Files[0])
+		if err != nil {
+			return nil, class(err)
+		}
+		defer lower()
+		attr.Files[0] = raised
 	}
 	if c.first {
 		newPIDs(attr.Sys)
