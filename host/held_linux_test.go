@@ -40,6 +40,50 @@ func heldMeans(t *testing.T, h *host.Host) map[string]host.Means {
 	return map[string]host.Means{"all": has, "no overlay": plain, "user namespace": user}
 }
 
+// tries returns what a program in a project writes, and fails if one of these files is not as it was.
+func tries(t *testing.T, h *host.Host, c host.Command, has host.Means, kept ...string) string {
+	t.Helper()
+	c.Argv[2] += "\necho done"
+	p, err := host.StartAt(t.Context(), h, c, has)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
+	out := all(t, p)
+	for _, name := range kept {
+		if text, err := os.ReadFile(filepath.Join(c.Dir, name)); err != nil || string(text) != credential {
+			t.Errorf("%s was changed: %q, %v", name, text, err)
+		}
+	}
+	return out
+}
+
+// asked starts a program that answers a line with a line. until asks again as long as an answer shows the gap between the replacing of a file
+// and the moment in which the host has seen it, and returns the next one.
+func asked(t *testing.T, h *host.Host, c host.Command, has host.Means, gap func(answer string) bool) (ask, until func(file string) string) {
+	t.Helper()
+	p, err := host.StartAt(t.Context(), h, c, has)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
+	lines := bufio.NewReader(p.Conn())
+	ask = func(file string) string {
+		t.Helper()
+		_, err := fmt.Fprintln(p.Conn(), file)
+		testkit.Must(t, err)
+		testkit.Must(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
+		line, err := lines.ReadString('\n')
+		testkit.Must(t, err)
+		return line
+	}
+	return ask, func(file string) string {
+		t.Helper()
+		for end := time.Now().Add(bound); gap(ask(file)); {
+			if time.Now().After(end) {
+				t.Fatalf("%s stays open to the agent", file)
+			}
+		}
+		return ask(file)
+	}
+}
+
 // TestHeld: an agent gets at none of the credentials in a project's files named .env*, whatever it tries, and what it tries
 // leaves them as they were.
 func TestHeld(t *testing.T) {
@@ -68,19 +112,10 @@ func TestHeld(t *testing.T) {
 				tar c . | tar xO; grep -r TOKEN .
 				cat .ENV.prod .envrc; stat -c %s .env`)
 			c.Dir, c.Hold, c.Stderr = dir, []string{dir}, ""
-			c.Argv[2] = "exec 2>&1\n" + c.Argv[2] + "\necho done"
-			p, err := host.StartAt(t.Context(), h, c, has)
-			testkit.Must(t, err)
-			t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
-			out := all(t, p)
+			c.Argv[2] = "exec 2>&1\n" + c.Argv[2]
+			out := tries(t, h, c, has, hidden...)
 			if strings.Contains(out, "s3cret") || !strings.Contains(out, "pwos project allow") || !strings.Contains(out, strings.Repeat("public", len(shown))) || !strings.HasSuffix(out, "done\n") {
 				t.Errorf("the agent read: %s", out)
-			}
-			for _, name := range hidden {
-				text, err := os.ReadFile(filepath.Join(dir, name))
-				if err != nil || string(text) != credential {
-					t.Errorf("%s was changed: %q, %v", name, text, err)
-				}
 			}
 		})
 	}
@@ -144,28 +179,11 @@ func TestHeldReplaced(t *testing.T) {
 			dir := project(t, ".env", "sub/deep/.env", "named")
 			c := shell(t, `while read -r file; do text=$(cat $file 2>&1); echo "$text" | tr '\n' ' '; echo; done`)
 			c.Dir, c.Hold, c.Hide = dir, []string{dir}, []string{filepath.Join(dir, "named")}
-			p, err := host.StartAt(t.Context(), h, c, has)
-			testkit.Must(t, err)
-			t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
-			lines := bufio.NewReader(p.Conn())
-			read := func(file string) string {
-				t.Helper()
-				_, err := fmt.Fprintln(p.Conn(), file)
-				testkit.Must(t, err)
-				testkit.Must(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
-				line, err := lines.ReadString('\n')
-				testkit.Must(t, err)
-				return line
-			}
-			// Until the host has seen it, the agent may read the new file: that is a gap with a name.
+			secret := func(text string) bool { return strings.Contains(text, "s3cret") }
+			read, settled := asked(t, h, c, has, secret)
 			until := func(file string) {
 				t.Helper()
-				for text, end := read(file), time.Now().Add(bound); strings.Contains(text, "s3cret"); text = read(file) {
-					if time.Now().After(end) {
-						t.Fatalf("%s stays readable", file)
-					}
-				}
-				if text := read(file); strings.Contains(text, "s3cret") || strings.Contains(text, "No such file") {
+				if text := settled(file); secret(text) || strings.Contains(text, "No such file") {
 					t.Errorf("%s: %s", file, text)
 				}
 			}
