@@ -52,14 +52,14 @@ func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Mem
 }
 
 // newNetworks creates the networks of agents. connected is told where they connect to, or are refused to.
-func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, connected func(pid int64, where string, refused bool), log *slog.Logger) (*network.Networks, error) {
+func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, maker egress.Maker, connected func(pid int64, request any, refused bool), log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
 		Vault:   vault.Vault{Key: s.Seal, Kernel: k},
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
 		Egress: egress.Config{
-			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Prices: prices(cfg.Prices),
+			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Maker: maker, Prices: prices(cfg.Prices),
 			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
 			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 				ran := false
@@ -67,12 +67,12 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, connected
 					Caller: kernel.Caller{PID: pid, Kernel: true, Via: "channel"}, Request: request,
 					Run: func(ctx context.Context, _ *kernel.Job) ([]byte, error) {
 						ran = true
-						connected(pid, placeOf(request.Input), false)
+						connected(pid, request.Input, false)
 						return run(ctx)
 					},
 				})
 				if !ran { // Do has waited for Run
-					connected(pid, placeOf(request.Input), true)
+					connected(pid, request.Input, true)
 				}
 				return answer.Data, err
 			},
@@ -100,17 +100,17 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, connected
 	return network.New(o)
 }
 
-// placeOf returns where an agent connects to; "": nowhere.
-func placeOf(input any) string {
+// placeOf returns where an agent connects to, "" for nowhere, and who does.
+func placeOf(input any) (string, schema.NetMaker) {
 	switch in := input.(type) {
 	case *schema.NetConnectInput:
 		if in.Port > 0 { // else it only looks up a name
-			return net.JoinHostPort(in.Host, strconv.FormatInt(in.Port, 10))
+			return net.JoinHostPort(in.Host, strconv.FormatInt(in.Port, 10)), in.NetMaker
 		}
 	case *schema.NetRequestInput:
-		return in.Upstream + ": " + in.Method + " " + in.Path
+		return in.Upstream + ": " + in.Method + " " + in.Path, in.NetMaker
 	}
-	return ""
+	return "", schema.NetMaker{}
 }
 
 // bundleName is the file of the certificate authorities that agents trust in addition to the

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/step"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // keepSteps begins to keep the steps of agents. It must be called before the first program starts.
@@ -97,11 +99,28 @@ func (started) hook(r *execs.Record) bool {
 	return err == nil && r.Refused == "" && filepath.Dir(r.Path) == filepath.Dir(real(self)) && len(r.Args) > 2 && r.Args[1] == "hook" && r.Args[2] == "run"
 }
 
-// connected notes where an agent connects to, for the step that it is in.
-func (d *Daemon) connected(pid int64, where string, refused bool) {
-	if where != "" {
-		d.trees.Connected(pid, where, refused)
+// maker returns what is known of the process that made a connection.
+func (d *Daemon) maker(pid int64, client, server netip.AddrPort) (of schema.NetMaker) {
+	program, started, ok := d.programs.Maker(pid, client, server)
+	if ok {
+		of.Program, of.Step = clip.Text(strings.ToValidUTF8(program, "\uFFFD"), longestPath), d.calls.StepOf(pid, started)
 	}
+	return of
+}
+
+// longestPath bounds the file of a program, in bytes.
+const longestPath = 4096
+
+// connected notes where an agent connects to, for the step that made the connection.
+func (d *Daemon) connected(pid int64, request any, refused bool) {
+	where, by := placeOf(request)
+	if where == "" {
+		return
+	}
+	if by.Program != "" {
+		where = clip.Text(where+" by "+quote.Line(by.Program), longestProgram)
+	}
+	d.trees.Connected(pid, trees.Connection{Where: where, Refused: refused, Known: by.Program != "", Step: by.Step})
 }
 
 // review gives a program the copy that it works on in place of a directory.

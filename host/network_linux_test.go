@@ -2,11 +2,15 @@ package host_test
 
 import (
 	"errors"
-	"net"
+	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -72,12 +76,57 @@ func TestNetworkRefused(t *testing.T) {
 	}
 }
 
-// dialOut connects to an address.
+// dialOut connects to an address, if asked to with an IPv6 socket, and waits for the end of the connection.
 func dialOut(args []string) int {
-	conn, err := net.Dial("tcp", args[0])
+	to := netip.MustParseAddrPort(args[0])
+	var at unix.Sockaddr = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	family := unix.AF_INET
+	if len(args) > 1 {
+		at, family = &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}, unix.AF_INET6
+	}
+	socket, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+	if err == nil {
+		err = unix.Connect(socket, at)
+	}
 	said("dial", err)
 	if err == nil {
-		_ = conn.Close()
+		_, _ = unix.Read(socket, make([]byte, 1)) // until the other side closes it
+		_ = unix.Close(socket)
 	}
 	return 0
+}
+
+// TestMaker: who made a connection is the process that has its socket, of IPv4 or of IPv6. It, and what it descends from, were
+// started in their order. Of a connection whose process has ended nothing is known.
+func TestMaker(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	self := testkit.Value(os.Executable())(t)
+	for _, family := range []string{"", "IPv6"} {
+		got := make(chan *host.Sockets, 1)
+		c := shell(t, `sleep 0.05; "$1" t-dial 198.18.77.5:8443 $2 & child=$!; read x; kill $child; wait $child; echo killed; read x`, self, family)
+		c.Ports = []uint16{8443}
+		c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
+		began := time.Now()
+		p := start(t, h, c)
+		s := <-got
+		defer func() { testkit.Must(t, s.Close()) }()
+		conn := testkit.Value(s.Relay[2].Accept())(t)
+		defer conn.Close()
+		client, server := netip.MustParseAddrPort(conn.RemoteAddr().String()), netip.MustParseAddrPort(conn.LocalAddr().String())
+		program, started, ok := p.Maker(client, server)
+		const accuracy = 20 * time.Millisecond // two ticks
+		if !ok || program != self || len(started) != 2 || started[1].Sub(started[0]) < 50*time.Millisecond-accuracy ||
+			started[0].Before(began.Add(-accuracy)) || started[1].After(time.Now()) {
+			t.Errorf("%s: made by %s, %v, started %v, after %v", family, program, ok, started, began)
+		}
+		_, err := io.WriteString(p.Conn(), "x\n")
+		testkit.Must(t, err)
+		readLine(t, p, "dial: ok")
+		readLine(t, p, "killed")
+		if program, _, ok := p.Maker(client, server); ok {
+			t.Errorf("%s: what nobody has any more is made by %s", family, program)
+		}
+	}
 }

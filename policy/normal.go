@@ -40,6 +40,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	_, targeted := call.Input.(schema.Targeted)
 	_, arrives := call.Input.(*schema.AcceptInput)
 	_, uses := call.Input.(*schema.ToolUseInput)
+	connects := call.Syscall == schema.NetConnect.Row() || call.Syscall == schema.NetRequest.Row()
 	_, executes := call.Input.(*schema.ProgramExecInput)
 	out := []byte{'{'}
 	member := func(name string, value []byte) {
@@ -56,6 +57,8 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		case noted && named == "bodyRef":
 			return true
 		case uses && named == "use": // the same use once more has another name
+			return true
+		case connects && (named == "program" || named == "step"): // by whichever program
 			return true
 		case executes && named == "step": // what is approved in one step may be done in another
 			return true

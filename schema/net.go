@@ -19,6 +19,13 @@ type NetConnectInput struct {
 	Port    int64  `json:"port,omitzero" keep:"always" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
 	Local   bool   `json:"local,omitzero" keep:"always" doc:"Whether it is a service on the loopback of the kernel's machine, which Localhost:PORT grants."`
 	Refused string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
+	NetMaker
+}
+
+// NetMaker is the process that made a connection, by its socket.
+type NetMaker struct {
+	Program string `json:"program,omitzero" keep:"always" maxlen:"4096" doc:"File of the program whose process has the socket; absent: it was not found."`
+	Step    string `json:"step,omitzero" keep:"always" maxlen:"300" doc:"The tool call, as NAME:12, in which this process, or what started it, was started; absent: in none, or it is not known in which."`
 }
 
 // NetConnectOutput is the outcome of a connection.
@@ -86,6 +93,7 @@ type NetRequestInput struct {
 	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
 	Path     string `json:"path" keep:"always" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
 	Refused  string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
+	NetMaker
 
 	MaxTokens   int64 `json:"max_tokens,omitzero" keep:"always" min:"0" doc:"Most tokens of an answer that the request asks a model for."`
 	MaxMicroUSD int64 `json:"max_micro_usd,omitzero" keep:"always" min:"0" doc:"What these cost, in millionths of a US dollar."`

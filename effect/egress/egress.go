@@ -46,6 +46,7 @@ type Config struct {
 	// returns after the outcome of run is on disk. Its error is a *fault.Fault.
 	// DialLocal connects to a port of this machine's loopback; nil means that it does so.
 	DialLocal func(ctx context.Context, port uint16) (net.Conn, error)
+	Maker     Maker // nil: nothing is known of who makes connections
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Prices    Prices                                 // prices of models
@@ -274,6 +275,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 		ErrorLog:    log.New(io.Discard, "", 0), // its messages have text from the agent
 		BaseContext: func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			ctx = a.by(ctx, c)
 			if to, ok := c.(*bound); ok {
 				return context.WithValue(ctx, destinationKey{}, to.to)
 			}

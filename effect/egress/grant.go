@@ -147,6 +147,7 @@ func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, r
 
 // connected journals a connection, and calls run after the intent is on disk.
 func (a *agent) connected(ctx context.Context, in *schema.NetConnectInput, run func(context.Context) (*ending, error)) error {
+	in.NetMaker = makerOf(ctx)
 	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(in),
 		func(ctx context.Context) ([]byte, error) {
 			end, err := run(ctx)
@@ -187,8 +188,8 @@ func (a *agent) why(ctx context.Context, err error) error {
 }
 
 // refuse journals a refused connection, and returns its fault.
-func (a *agent) refuse(e fetch.Endpoint, why string) error {
-	return a.connect(a.ctx, e, why, func(context.Context) (*ending, error) {
+func (a *agent) refuse(ctx context.Context, e fetch.Endpoint, why string) error {
+	return a.connect(ctx, e, why, func(context.Context) (*ending, error) {
 		return nil, fault.KernelInternal.New("a connection that is refused was begun")
 	})
 }

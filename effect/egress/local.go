@@ -44,7 +44,7 @@ func (a *agent) serveLocal(c *agentConn) {
 	if a.publishes(port) {
 		in.Refused = "it leads to an agent, which publishes it"
 	}
-	err := a.connected(a.ctx, in, func(ctx context.Context) (*ending, error) {
+	err := a.connected(a.by(a.ctx, c), in, func(ctx context.Context) (*ending, error) {
 		g, ctx, done := a.guard(ctx, func() bool { g := a.current(); return g.token.AllowsLocalhost(port, g.tick) })
 		defer done()
 		server, err := a.DialLocal(ctx, port)

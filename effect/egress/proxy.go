@@ -58,7 +58,7 @@ func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 	}
 	u := a.intercepted(to)
 	if u == nil && to.Port() != 80 {
-		err = a.tunnelTo(to, accept)
+		err = a.tunnelTo(a.request(r.Context()), to, accept)
 		if client == nil {
 			fail(w, err)
 			return
@@ -67,7 +67,7 @@ func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if u == nil && !a.current().admits(to) {
-		fail(w, a.refuse(to, ""))
+		fail(w, a.refuse(a.request(r.Context()), to, ""))
 		return
 	}
 	conn, from, err := accept()
@@ -95,7 +95,7 @@ func (a *agent) servePlain(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, err)
 	case asked.String() != to.String():
-		fail(w, a.refuse(to, "the request asked for another host, "+asked.Host()))
+		fail(w, a.refuse(a.request(r.Context()), to, "the request asked for another host, "+asked.Host()))
 	default:
 		a.forward(w, r, to)
 	}

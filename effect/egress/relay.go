@@ -34,7 +34,7 @@ func (a *agent) serveRelay(c *agentConn) {
 		a.relayTLS(to, c, r)
 	default:
 		defer func() { _ = c.Close() }()
-		_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, r, nil }) // the journal has the error
+		_ = a.tunnelTo(a.by(a.ctx, c), to, func() (net.Conn, *bufio.Reader, error) { return c, r, nil }) // the journal has the error
 	}
 }
 
@@ -57,10 +57,10 @@ func (a *agent) relayTLS(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	defer func() { _ = c.Close() }()
 	read, why := a.hello(to, c, r)
 	if why != "" {
-		_ = a.refuse(to, why) // the journal has the error
+		_ = a.refuse(a.by(a.ctx, c), to, why) // the journal has the error
 		return
 	}
-	_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, replay(read, r), nil })
+	_ = a.tunnelTo(a.by(a.ctx, c), to, func() (net.Conn, *bufio.Reader, error) { return c, replay(read, r), nil })
 }
 
 // hello reads the ClientHello of a connection to a host. It returns the bytes that it read, and why the connection is refused, or "".
@@ -104,7 +104,7 @@ func (a *agent) intercepted(to fetch.Endpoint) *Upstream {
 func (a *agent) intercept(u *Upstream, to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	read, why := a.hello(to, c, r)
 	if why != "" {
-		_ = a.refuse(to, why) // the journal has the error
+		_ = a.refuse(a.by(a.ctx, c), to, why) // the journal has the error
 		_ = c.Close()
 		return
 	}

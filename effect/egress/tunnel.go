@@ -38,8 +38,8 @@ type tunnel struct {
 // tunnelTo connects a client to a host. It calls ready after it has connected to the host; ready returns the client and a reader of
 // its bytes. A client of port 443 that sends no TLS, or a client whose TLS has another server name, is refused before the host gets a
 // byte.
-func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
-	return a.reach(a.ctx, to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
+func (a *agent) tunnelTo(ctx context.Context, to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
+	return a.reach(ctx, to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
 		client, from, err := ready()
 		if err != nil {
 			return nil, fault.CallCancelled.New("the agent hung up before %s was connected", to)

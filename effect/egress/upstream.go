@@ -154,6 +154,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 			in.Refused = a.unmetered(r, &asks, priced || !dollars)
 		}
 	}
+	in.NetMaker = makerOf(r.Context())
 	answered, complete := false, true
 	var x *use
 	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/step"
@@ -20,16 +21,27 @@ const (
 // for concurrent use.
 type Calls struct {
 	mu     sync.Mutex
-	agents map[int64][]*call // in the order in which they began
+	agents map[int64][]*call // open ones, in the order in which they began
+	ended  map[int64][]ended // the last that have ended
 }
 
 type call struct {
 	key      step.Key
 	step     string
 	begun    bool
+	at       time.Time // when it began
 	approved []approved
 	Refusals
 }
+
+// ended is a step that has ended.
+type ended struct {
+	step     string
+	from, to time.Time
+}
+
+// accuracy is that of the start time of a process.
+const accuracy = 10 * time.Millisecond
 
 // approved is a program, with its arguments, that a call may execute once although a rule asks about it.
 type approved struct {
@@ -59,7 +71,7 @@ func (r *Refusals) add(one *schema.StepRefused) {
 func (c *Calls) Begin(agent int64, key step.Key, step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	begins := &call{key: key, step: step, begun: true}
+	begins := &call{key: key, step: step, begun: true, at: time.Now()}
 	c.drop(agent, func(one *call) bool {
 		named := one.key.Host == key.Host && one.key.Call == key.Call
 		if named && !one.begun && strings.HasPrefix(key.Session, one.key.Session) { // of a subagent, the session has more behind
@@ -129,6 +141,47 @@ func (c *Calls) Step(agent int64) string {
 	return ""
 }
 
+// passed remembers a call that has ended. mu is locked.
+func (c *Calls) passed(agent int64, one *call) {
+	if one.step == "" {
+		return
+	}
+	if c.ended == nil {
+		c.ended = make(map[int64][]ended)
+	}
+	before := c.ended[agent]
+	c.ended[agent] = append(before[max(0, len(before)+1-maxOpen):], ended{one.step, one.at, time.Now()})
+}
+
+// StepOf returns the step in which a process of an agent, or what it descends from, was started: of the eldest that was started in one.
+// "": none was, or there were several at the same time, or it is too long ago.
+func (c *Calls) StepOf(agent int64, started []time.Time) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.ended[agent])
+	for _, one := range c.agents[agent] {
+		if one.step != "" {
+			all = append(all, ended{one.step, one.at, time.Now()})
+		}
+	}
+	for _, at := range started {
+		in := ""
+		for _, one := range all {
+			if at.Before(one.from.Add(-accuracy)) || at.After(one.to) {
+				continue
+			}
+			if in != "" {
+				return ""
+			}
+			in = one.step
+		}
+		if in != "" {
+			return in
+		}
+	}
+	return ""
+}
+
 // Refused notes a refusal in each call of an agent that is open: which of them has requested the exec is not known.
 func (c *Calls) Refused(agent int64, r *schema.StepRefused) {
 	c.mu.Lock()
@@ -145,6 +198,7 @@ func (c *Calls) End(agent int64, in *schema.StepEndInput) (refused Refusals) {
 	c.drop(agent, func(one *call) bool {
 		ends := one.key.EndedBy(in)
 		if ends {
+			c.passed(agent, one)
 			for i := range one.List {
 				refused.add(&one.List[i])
 			}
@@ -159,5 +213,6 @@ func (c *Calls) End(agent int64, in *schema.StepEndInput) (refused Refusals) {
 func (c *Calls) Leave(agent int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.ended, agent)
 	delete(c.agents, agent)
 }

@@ -3,6 +3,7 @@ package execs_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -125,6 +126,52 @@ func TestCallsApproved(t *testing.T) {
 	c.Leave(7)
 	if taken(7, "go") {
 		t.Error("after the end of its agent")
+	}
+}
+
+// TestStepOf: a process belongs to the step in which it, or the eldest that it descends from, was started, also after the step; to none
+// if that is not clear.
+func TestStepOf(t *testing.T) {
+	t.Parallel()
+	var c execs.Calls
+	first, second := step.KeyOf("h", "s", "Bash", new("1")), step.KeyOf("h", "s", "Bash", new("2"))
+	pause := func() time.Time { time.Sleep(30 * time.Millisecond); return time.Now() }
+	before := time.Now()
+	pause()
+	c.Begin(7, first, "a:1")
+	in1 := pause()
+	c.End(7, endOf("s", "Bash", new("1")))
+	between := pause()
+	pause()
+	c.Begin(7, second, "a:2")
+	in2 := pause()
+	pause()
+	c.Begin(7, first, "a:3")
+	both := pause()
+	for _, tt := range []struct {
+		started []time.Time
+		want    string
+	}{
+		{nil, ""},
+		{[]time.Time{before}, ""},
+		{[]time.Time{before, in1}, "a:1"},
+		{[]time.Time{between}, ""},
+		{[]time.Time{between, in2}, "a:2"},
+		{[]time.Time{before, in1, in2}, "a:1"},
+		{[]time.Time{both}, ""},
+		{[]time.Time{in2, both}, "a:2"},
+		{[]time.Time{both, in2}, ""},
+	} {
+		if got := c.StepOf(7, tt.started); got != tt.want {
+			t.Errorf("what was started at %v is of %q, want %q", tt.started, got, tt.want)
+		}
+	}
+	if got := c.StepOf(8, []time.Time{in1}); got != "" {
+		t.Errorf("of another agent: %s", got)
+	}
+	c.Leave(7)
+	if got := c.StepOf(7, []time.Time{in1}); got != "" {
+		t.Errorf("after the end of its agent: %s", got)
 	}
 }
 

@@ -34,7 +34,9 @@ type call struct {
 	with     []string                // what it shares them with
 	programs schema.StepItems
 	hosts    schema.StepItems // that it connected to
-	asides   []aside          // what was set aside of it
+
+	connected schema.StepItems // where its own processes did, while it is open; guarded by that of the trees
+	asides    []aside          // what was set aside of it
 }
 
 func (c *call) shares(other string) {
@@ -232,7 +234,7 @@ func (t *Trees) over(c *call, result string) (files int64) {
 		return 0
 	}
 	about := &schema.StepState{PID: c.program.pid}
-	t.taken(about)
+	t.taken(about, c)
 	c.mu.Lock()
 	c.programs, c.hosts = about.Programs, about.Connections
 	c.mu.Unlock()

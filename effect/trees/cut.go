@@ -172,7 +172,7 @@ func (one *tree) cut(now time.Time, leaving *program) {
 			}
 		}
 		if a.call == nil {
-			one.taken(a.about)
+			one.taken(a.about, nil)
 			a.about.Step = one.next(a.about.Agent)
 		}
 	}

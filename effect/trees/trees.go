@@ -165,7 +165,8 @@ type program struct {
 	late    atomic.Bool               // it began before its trees were read
 	holding atomic.Pointer[holding]   // what it may do to files that programs outside run
 	started schema.StepItems          // what it has started since a step had that
-	hosts   schema.StepItems          // where it connected to since a step had that
+	hosts   schema.StepItems          // where it connected to since a step had that, by time
+	apart   schema.StepItems          // the same, of what no tool call does
 }
 
 // patience is how long a program waits for the first reading of its directories before it starts.
@@ -328,8 +329,16 @@ func (t *Trees) all() []*tree {
 	return list
 }
 
-// Connected notes where a program has connected to, or wanted to.
-func (t *Trees) Connected(pid int64, where string, refused bool) {
+// Connection is where a program has connected to, or wanted to.
+type Connection struct {
+	Where   string
+	Refused bool
+	Known   bool   // which of its processes has
+	Step    string // the step, as NAME:12, in which this process was started; "": none
+}
+
+// Connected notes a connection for the step that made it, if that is known. If not, the step that ends next has it, and says so.
+func (t *Trees) Connected(pid int64, made Connection) {
 	if t == nil {
 		return
 	}
@@ -339,18 +348,31 @@ func (t *Trees) Connected(pid int64, where string, refused bool) {
 	if p == nil {
 		return
 	}
-	p.hosts.Count++
-	if refused {
-		p.hosts.Refused++
-		where += " (refused)"
+	list, hooked := &p.hosts, p.hooked.Load() != nil
+	switch {
+	case made.Known && hooked:
+		list = &p.apart
+		for _, c := range p.calls {
+			if made.Step == fmt.Sprintf("%s:%d", p.agent, c.number.Load()) {
+				list = &c.connected
+			}
+		}
+	case hooked:
+		made.Where += " (by time)"
 	}
-	if len(p.hosts.Items) < schema.MaxStepItems && !slices.Contains(p.hosts.Items, where) {
-		p.hosts.Items = append(p.hosts.Items, where)
+	list.Count++
+	if made.Refused {
+		list.Refused++
+		made.Where += " (refused)"
+	}
+	if len(list.Items) < schema.MaxStepItems && !slices.Contains(list.Items, made.Where) {
+		list.Items = append(list.Items, made.Where)
 	}
 }
 
-// taken adds to a step what its program has started, and connected to, since a step last had that.
-func (t *Trees) taken(s *schema.StepState) {
+// taken adds to a step what its program has started, and connected to, since a step last had that. of is the tool call that the step is;
+// nil: it is none.
+func (t *Trees) taken(s *schema.StepState, of *call) {
 	more := t.agents.Started(s.PID)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -358,6 +380,11 @@ func (t *Trees) taken(s *schema.StepState) {
 	if p := t.programs[s.PID]; p != nil {
 		s.Programs = joined(p.started, more)
 		s.Connections, p.started, p.hosts = p.hosts, schema.StepItems{}, schema.StepItems{}
+		if of != nil {
+			s.Connections = joined(of.connected, s.Connections)
+		} else {
+			s.Connections, p.apart = joined(p.apart, s.Connections), schema.StepItems{}
+		}
 	}
 }
 
@@ -366,7 +393,7 @@ func (t *Trees) back(s *schema.StepState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p := t.programs[s.PID]; p != nil {
-		p.started, p.hosts = joined(s.Programs, p.started), joined(s.Connections, p.hosts)
+		p.started, p.apart = joined(s.Programs, p.started), joined(s.Connections, p.apart)
 	}
 }
 

@@ -306,10 +306,12 @@ func TestPrograms(t *testing.T) {
 	w.started = schema.StepItems{Count: 2, Refused: 1, Items: []string{"/bin/ls -l", "/usr/bin/git push"}}
 	w.mu.Unlock()
 	for range 3 {
-		w.Connected(1, "example.com:443", false)
+		w.Connected(1, trees.Connection{Where: "example.com:443", Known: true, Step: "a:1"})
 	}
-	w.Connected(1, "other.example:443", true)
-	w.Connected(2, "of.nobody:443", false)
+	w.Connected(1, trees.Connection{Where: "other.example:443", Refused: true})
+	w.Connected(1, trees.Connection{Where: "of.itself:443", Known: true})
+	w.Connected(1, trees.Connection{Where: "of.an.earlier.step:443", Known: true, Step: "a:0"})
+	w.Connected(2, trees.Connection{Where: "of.nobody:443"})
 	w.finish(1, "u")
 	records := []schema.StepState{w.steps.View().Of("a")[0].StepState}
 	if records[0].Programs.Items != nil {
@@ -319,7 +321,7 @@ func TestPrograms(t *testing.T) {
 	if p := records[0].Programs; p.Count != 2 || p.Refused != 1 || len(p.Items) != 2 {
 		t.Errorf("programs: %+v", p)
 	}
-	if c := records[0].Connections; c.Count != 4 || c.Refused != 1 || len(c.Items) != 2 || c.Items[1] != "other.example:443 (refused)" {
+	if c := records[0].Connections; c.Count != 4 || c.Refused != 1 || len(c.Items) != 2 || c.Items[0] != "example.com:443" || c.Items[1] != "other.example:443 (by time) (refused)" {
 		t.Errorf("connections: %+v", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -144,6 +145,15 @@ func (p *Programs) program(agent int64) *host.Process {
 func (p *Programs) Busy(agent int64, since time.Time) bool {
 	program := p.program(agent)
 	return program != nil && program.Busy(since)
+}
+
+// Maker returns what host.Process.Maker does, of an agent's program.
+func (p *Programs) Maker(agent int64, client, server netip.AddrPort) (program string, started []time.Time, ok bool) {
+	of := p.program(agent)
+	if of == nil {
+		return "", nil, false
+	}
+	return of.Maker(client, server)
 }
 
 // Freeze stops all processes of an agent until the function that it returns is called.
