@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,28 +52,38 @@ func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Mem
 	})
 }
 
-// newNetworks creates the networks of agents. connected is told where they connect to, or are refused to.
-func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, maker egress.Maker, connected func(pid int64, request any, refused bool), log *slog.Logger) (*network.Networks, error) {
+// makers knows who makes the connections of agents.
+type makers interface {
+	// maker is what egress.Maker does.
+	maker(pid int64, client, server netip.AddrPort) schema.NetMaker
+	// cause returns the id of the message behind a connection; "": it is not known.
+	cause(pid int64, request any) string
+	// connected is told where an agent has connected to, or was refused to.
+	connected(pid int64, request any, refused bool)
+}
+
+// newNetworks creates the networks of agents.
+func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who makers, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
 		Vault:   vault.Vault{Key: s.Seal, Kernel: k},
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
 		Egress: egress.Config{
-			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Maker: maker, Prices: prices(cfg.Prices),
+			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Maker: who.maker, Prices: prices(cfg.Prices),
 			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
 			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 				ran := false
 				answer, err := k.Do(ctx, kernel.Own{
-					Caller: kernel.Caller{PID: pid, Kernel: true, Via: "channel"}, Request: request,
+					Caller: kernel.Caller{PID: pid, Kernel: true, Via: "channel"}, Request: request, Causation: who.cause(pid, request.Input),
 					Run: func(ctx context.Context, _ *kernel.Job) ([]byte, error) {
 						ran = true
-						connected(pid, request.Input, false)
+						who.connected(pid, request.Input, false)
 						return run(ctx)
 					},
 				})
 				if !ran { // Do has waited for Run
-					connected(pid, request.Input, true)
+					who.connected(pid, request.Input, true)
 				}
 				return answer.Data, err
 			},

@@ -111,6 +111,15 @@ func (d *Daemon) maker(pid int64, client, server netip.AddrPort) (of schema.NetM
 // longestPath bounds the file of a program, in bytes.
 const longestPath = 4096
 
+// cause returns the id of the message that began the step which made a connection.
+func (d *Daemon) cause(pid int64, request any) string {
+	_, by := placeOf(request)
+	if by.Step == "" {
+		return ""
+	}
+	return d.calls.Message(pid, by.Step)
+}
+
 // connected notes where an agent connects to, for the step that made the connection.
 func (d *Daemon) connected(pid int64, request any, refused bool) {
 	where, by := placeOf(request)
@@ -200,7 +209,7 @@ func (d *Daemon) beginStep(ctx context.Context, job *kernel.Job, in *schema.Step
 	if out.Step > 0 {
 		name = fmt.Sprintf("%s:%d", out.Agent, out.Step)
 	}
-	d.calls.Begin(job.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use), name)
+	d.calls.Begin(job.PID, step.KeyOf(in.Host, in.Session, in.Tool, in.Use), name, job.ID)
 	return out, err
 }
 

@@ -8,7 +8,8 @@ import (
 
 // Causes is the chain of causes of a call, which begins with the call.
 type Causes struct {
-	Calls []WholeCall
+	Calls  []WholeCall
+	Prompt *string // text of the prompt that led to the step that the chain leads to; nil: it is not known
 
 	seen map[int64]bool
 	end  string // description of the end of the chain
@@ -49,6 +50,27 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	return 0
 }
 
+// Step returns the step of which the chain has the beginning; nil: it has none.
+func (w *Causes) Step() *schema.StepBeginOutput {
+	for i := range w.Calls {
+		if step := w.Calls[i].begins(); step != nil {
+			return step
+		}
+	}
+	return nil
+}
+
+// begins returns the step that a call has begun; nil: none.
+func (s *WholeCall) begins() *schema.StepBeginOutput {
+	if s.Entry.Type != schema.StepBegin.Type || !s.Entry.Success {
+		return nil
+	}
+	if out, ok := As[schema.StepBeginOutput](s.Entry.Payload); ok && out.Step > 0 {
+		return &out
+	}
+	return nil
+}
+
 // cause returns the call that precedes this one in a chain: its cause, or the call that spawned its agent. A cause that is missing is
 // not replaced, but one that is none is.
 func (s *WholeCall) cause() *schema.RelatedCall {
@@ -63,7 +85,7 @@ func (s *WholeCall) cause() *schema.RelatedCall {
 
 // Table returns a table of the calls, each with its authority, and the end of the chain.
 func (w *Causes) Table(names Names, style Paint) *Table {
-	t := new(Table)
+	t, prompt := new(Table), w.Prompt
 	for i := range w.Calls {
 		s := &w.Calls[i]
 		e := Entry{AuditEntry: s.Entry}
@@ -72,6 +94,10 @@ func (w *Causes) Table(names Names, style Paint) *Table {
 			link = w.link(i) + ": "
 		}
 		t.Row(fmt.Sprintf("%5d", e.Seq), Moment(e.Time), e.who(names), link+e.Line(names, style))
+		if prompt != nil && s.begins() != nil {
+			t.Row("", "", "", style(Faint, "asked for by: "+shortened(Escaped(*prompt), longestPrompt)))
+			prompt = nil
+		}
 		for j := range s.Authority {
 			t.Row("", "", "", style(Faint, "allowed: "+grantText(&s.Authority[j], &s.Entry, names)))
 		}
@@ -128,5 +154,9 @@ func (w *Causes) Line() []byte {
 		}
 		chain = append(chain, w.Calls[i].Raw...)
 	}
-	return Object(nil).Raw("chain", append(chain, ']')).Text("end", w.end).Close()
+	line := Object(nil).Raw("chain", append(chain, ']')).Text("end", w.end)
+	if w.Prompt != nil {
+		line = line.Text("prompt", *w.Prompt)
+	}
+	return line.Close()
 }

@@ -147,3 +147,30 @@ func TestCausesClaimed(t *testing.T) {
 		}
 	}
 }
+
+// TestCausesPrompt: the prompt is told once, with the call that began the step which the chain leads to.
+func TestCausesPrompt(t *testing.T) {
+	t.Parallel()
+	began := shownCall(5, 3, "Step.Begin", "")
+	began.Entry.Payload = schema.Value(`{"agent":"a","step":2}`)
+	none := shownCall(7, 3, "Step.Begin", "m-5", relatedCall(schema.RelationCause, 5))
+	none.Entry.Payload = schema.Value(`{"agent":"a","step":0}`)
+	var chain view.Causes
+	chain.Add(shownCall(9, 3, "Net.Connect", "m-7", relatedCall(schema.RelationCause, 7)))
+	chain.Add(none)
+	if step := chain.Step(); step != nil {
+		t.Errorf("step %+v", step)
+	}
+	chain.Add(began)
+	if step := chain.Step(); step == nil || step.Agent != "a" || step.Step != 2 {
+		t.Errorf("step %+v", step)
+	}
+	chain.Prompt = new("fetch\x1bit")
+	var line struct{ Prompt string }
+	if err := json.Unmarshal(chain.Line(), &line); err != nil || line.Prompt != "fetch\x1bit" {
+		t.Errorf("prompt %q, %v", line.Prompt, err)
+	}
+	if text := chain.Table(view.Names{3: "a"}, view.Plain).Text(); strings.Count(text, `asked for by: fetch\u001bit`) != 1 {
+		t.Errorf("shown as\n%s", text)
+	}
+}

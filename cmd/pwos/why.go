@@ -25,6 +25,9 @@ key: the call, then the call that its message names as its cause, or that sent t
 it read, or that spawned the agent, up to the operator or a start of the kernel. Below
 each call are the authority for it, and the approval or the rule that decided it.
 
+Of a call that a tool call of an agent's host made, such as a connection of a program that it
+started, the chain leads to that tool call and to the prompt behind it.
+
 Of a file it names the step that last changed it, with the prompt that led there as far as
 the agent's host has told it, and the causes of the call that began the step. The file may
 be gone: one that an agent has removed is looked for too. A directory stands for what is in it.
@@ -144,7 +147,22 @@ func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInp
 	if err != nil {
 		return err
 	}
+	if causes.Prompt, err = promptOf(ctx, c, causes.Step()); err != nil {
+		return err
+	}
 	return a.PrintEither(causes.Line(), causes.Table(names, a.Style))
+}
+
+// promptOf returns the prompt that led to a step, nil if it is not known, or not to this caller.
+func promptOf(ctx context.Context, c *client.Client, began *schema.StepBeginOutput) (*string, error) {
+	if began == nil {
+		return nil, nil
+	}
+	got, err := cli.InvokeAs(ctx, c, schema.StepGet, &schema.StepGetInput{Agent: began.Agent, Step: began.Step})
+	if errors.Is(err, fault.StepsNotFound) || errors.Is(err, fault.CapabilityDenied) { // it has not ended, or is not kept any more
+		return nil, nil
+	}
+	return got.Prompt, err
 }
 
 // causesOf returns the causes of a call, and the names of the processes in them.

@@ -28,6 +28,7 @@ type Calls struct {
 type call struct {
 	key      step.Key
 	step     string
+	message  string // its id, of that which began it
 	begun    bool
 	at       time.Time // when it began
 	approved []approved
@@ -37,6 +38,7 @@ type call struct {
 // ended is a step that has ended.
 type ended struct {
 	step     string
+	message  string // as in call
 	from, to time.Time
 }
 
@@ -67,11 +69,11 @@ func (r *Refusals) add(one *schema.StepRefused) {
 	}
 }
 
-// Begin notes that a call of an agent has begun, and the step that it is; "": it is none.
-func (c *Calls) Begin(agent int64, key step.Key, step string) {
+// Begin notes that a call of an agent has begun, the step that it is, "" for none, and the id of the message that says so.
+func (c *Calls) Begin(agent int64, key step.Key, step, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	begins := &call{key: key, step: step, begun: true, at: time.Now()}
+	begins := &call{key: key, step: step, message: message, begun: true, at: time.Now()}
 	c.drop(agent, func(one *call) bool {
 		named := one.key.Host == key.Host && one.key.Call == key.Call
 		if named && !one.begun && strings.HasPrefix(key.Session, one.key.Session) { // of a subagent, the session has more behind
@@ -150,7 +152,30 @@ func (c *Calls) passed(agent int64, one *call) {
 		c.ended = make(map[int64][]ended)
 	}
 	before := c.ended[agent]
-	c.ended[agent] = append(before[max(0, len(before)+1-maxOpen):], ended{one.step, one.at, time.Now()})
+	c.ended[agent] = append(before[max(0, len(before)+1-maxOpen):], ended{one.step, one.message, one.at, time.Now()})
+}
+
+// steps returns the steps of an agent that are open, as if they ended now, and the last that have ended. mu is locked.
+func (c *Calls) steps(agent int64) []ended {
+	all := slices.Clone(c.ended[agent])
+	for _, one := range c.agents[agent] {
+		if one.step != "" {
+			all = append(all, ended{one.step, one.message, one.at, time.Now()})
+		}
+	}
+	return all
+}
+
+// Message returns the id of the message that began a step of an agent; "": it is too long ago.
+func (c *Calls) Message(agent int64, step string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.steps(agent) {
+		if one.step == step {
+			return one.message
+		}
+	}
+	return ""
 }
 
 // StepOf returns the step in which a process of an agent, or what it descends from, was started: of the eldest that was started in one.
@@ -158,12 +183,7 @@ func (c *Calls) passed(agent int64, one *call) {
 func (c *Calls) StepOf(agent int64, started []time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.Clone(c.ended[agent])
-	for _, one := range c.agents[agent] {
-		if one.step != "" {
-			all = append(all, ended{one.step, one.at, time.Now()})
-		}
-	}
+	all := c.steps(agent)
 	for _, at := range started {
 		in := ""
 		for _, one := range all {

@@ -27,11 +27,11 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	var c execs.Calls
 	c.Refused(7, refusal("before"))
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "", "m")
 	c.Refused(7, refusal("a"))
 	c.Refused(7, refusal("a"))
 	c.Refused(8, refusal("of another"))
-	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", nil), "")
+	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", nil), "", "m")
 	c.Refused(7, refusal("b"))
 	for _, tt := range []struct {
 		end  *schema.StepEndInput
@@ -47,13 +47,13 @@ func TestCalls(t *testing.T) {
 			t.Errorf("the end %v has %v", *tt.end, got)
 		}
 	}
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "", "m")
 	c.Refused(7, refusal("a"))
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "") // the end of the first was lost
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "", "m") // the end of the first was lost
 	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
 		t.Errorf("a call has what was refused before it: %v", got)
 	}
-	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", nil), "", "m")
 	c.Refused(7, refusal("a"))
 	c.Leave(7)
 	if got := c.End(7, endOf("s", "Bash", nil)); got.List != nil {
@@ -68,10 +68,10 @@ func TestCallsStep(t *testing.T) {
 	var got []string
 	look := func() { got = append(got, c.Step(7)+"|"+c.Step(8)) }
 	look()
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "a:1")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("1")), "a:1", "m1")
 	look()
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "a:2")
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("3")), "") // its directories are not kept
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "a:2", "m2")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("3")), "", "m") // its directories are not kept
 	look()
 	c.End(7, endOf("s", "Bash", new("2")))
 	look()
@@ -103,17 +103,17 @@ func TestCallsApproved(t *testing.T) {
 	if !taken(7, "go") {
 		t.Error("before the call begins, of which the host may have told nothing")
 	}
-	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", new("1")), "")
+	c.Begin(7, step.KeyOf("h", "s/sub", "Bash", new("1")), "", "m")
 	if !taken(7, "git", "push") || !taken(7, "git", "push") || taken(7, "git", "push") {
 		t.Error("as often as it is named")
 	}
-	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "")
+	c.Begin(7, step.KeyOf("h", "s", "Bash", new("2")), "", "m")
 	c.End(7, endOf("s", step.Every, nil))
 	if !taken(7, "make") {
 		t.Error("after another call has ended")
 	}
 	c.Approved(7, first, by, [][]string{{"make"}})
-	c.Begin(7, first, "")
+	c.Begin(7, first, "", "m")
 	c.End(7, endOf("s", "Bash", new("1")))
 	if taken(7, "make") {
 		t.Error("after its call has ended")
@@ -138,15 +138,15 @@ func TestStepOf(t *testing.T) {
 	pause := func() time.Time { time.Sleep(30 * time.Millisecond); return time.Now() }
 	before := time.Now()
 	pause()
-	c.Begin(7, first, "a:1")
+	c.Begin(7, first, "a:1", "m1")
 	in1 := pause()
 	c.End(7, endOf("s", "Bash", new("1")))
 	between := pause()
 	pause()
-	c.Begin(7, second, "a:2")
+	c.Begin(7, second, "a:2", "m2")
 	in2 := pause()
 	pause()
-	c.Begin(7, first, "a:3")
+	c.Begin(7, first, "a:3", "m3")
 	both := pause()
 	for _, tt := range []struct {
 		started []time.Time
@@ -166,6 +166,11 @@ func TestStepOf(t *testing.T) {
 			t.Errorf("what was started at %v is of %q, want %q", tt.started, got, tt.want)
 		}
 	}
+	for name, want := range map[string]string{"a:1": "m1", "a:3": "m3", "a:4": "", "": ""} {
+		if got := c.Message(7, name); got != want {
+			t.Errorf("the message that began %q is %q, want %q", name, got, want)
+		}
+	}
 	if got := c.StepOf(8, []time.Time{in1}); got != "" {
 		t.Errorf("of another agent: %s", got)
 	}
@@ -180,7 +185,7 @@ func TestCallsBounded(t *testing.T) {
 	t.Parallel()
 	var c execs.Calls
 	for i := range 100 {
-		c.Begin(7, step.KeyOf("h", "s", "Bash", new(fmt.Sprint(i))), "")
+		c.Begin(7, step.KeyOf("h", "s", "Bash", new(fmt.Sprint(i))), "", "m")
 	}
 	for i := range 100 {
 		c.Refused(7, refusal(fmt.Sprint(i)))
