@@ -139,6 +139,48 @@ func TestUndoSteps(t *testing.T) {
 	}
 }
 
+// TestConnections: a connection that a tool call of a host in pwos run makes is of the program and of the step; the host's own are of no
+// step. From the entry, the causes lead to the tool call, and of Claude Code to the prompt.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	for _, h := range inside() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.configure("")
+			p.run("sh", "-c", "git init -q") // steps are kept of a repository
+			m := newModel(t, shell(h.name, "curl -s https://refused.test/ || true"), shell(h.name, "true"))
+			out := h.run(p, m)
+			if len(m.results) != len(m.steps) {
+				t.Fatalf("the model got %d results: %q\n%s", len(m.results), m.results, out)
+			}
+			made := false
+			for line := range strings.Lines(p.run("pwos", "audit", "log", "--json")) {
+				var e struct {
+					Seq     int64
+					Request struct{ Host, Program, Step string }
+				}
+				if !strings.Contains(line, `"type":"Net.Connect"`) {
+					continue
+				}
+				testkit.Must(t, json.Unmarshal([]byte(line), &e))
+				switch {
+				case e.Request.Host == "refused.test":
+					why := p.run("pwos", "why", fmt.Sprint(e.Seq))
+					made = filepath.Base(e.Request.Program) == "curl" && e.Request.Step == h.name+":1" &&
+						strings.Contains(why, `"type":"Step.Begin"`) && (h.name != "claude" || strings.Contains(why, `,"prompt":"go"}`))
+					t.Logf("the tool's connection: %+v\n%s", e, why)
+				case e.Request.Step != "" || e.Request.Program == "":
+					t.Errorf("a connection of the host: %+v", e)
+				}
+			}
+			if !made {
+				t.Errorf("the tool's connection is not in the record, or not as it should be\n%s", out)
+			}
+		})
+	}
+}
+
 // TestRefusedProgramsTold: why programs were refused in a tool call of a host in pwos run is told to its model with the tool's result,
 // whether the command succeeds or fails. It is not told again later.
 func TestRefusedProgramsTold(t *testing.T) {
