@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/network"
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/effect/vault"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -70,7 +71,7 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who maker
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
 		Egress: egress.Config{
-			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Maker: who.maker, Prices: prices(cfg.Prices),
+			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Maker: who.maker, Prices: price.Configured(cfg.Prices),
 			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
 			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 				ran := false
@@ -127,20 +128,6 @@ func placeOf(input any) (string, schema.NetMaker) {
 // bundleName is the file of the certificate authorities that agents trust in addition to the
 // system's.
 const bundleName = "ca-bundle.pem"
-
-// prices returns the configured prices per million tokens: of prompts, of answers, of prompts read from a cache and written
-// to it. If only two are given, cached prompts cost the same as others.
-func prices(given map[string][]float64) egress.Prices {
-	p := make(egress.Prices, len(given))
-	for model, usd := range given {
-		price := egress.Price{Input: usd[0], Output: usd[1], CacheRead: usd[0], CacheWrite: usd[0]}
-		if len(usd) == 4 {
-			price.CacheRead, price.CacheWrite = usd[2], usd[3]
-		}
-		p[model] = price
-	}
-	return p
-}
 
 // syncEvery returns how long an answered command may be missing on disk; 0: never.
 func syncEvery(j config.Journal) time.Duration {

@@ -9,7 +9,7 @@ type BudgetGrant struct {
 	Calls       *int64   `json:"calls,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Calls that are not refused."`
 	Fetches     *int64   `json:"fetches,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Http.Fetch, and connections and requests of its network."`
 	Tokens      *int64   `json:"tokens,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Tokens of models behind upstreams, of prompts and of answers."`
-	USD         *float64 `json:"usd,omitzero" keep:"always" min:"0" max:"1000000" doc:"What these cost by the configuration's prices, in US dollars with six decimals at most."`
+	USD         *float64 `json:"usd,omitzero" keep:"always" min:"0" max:"1000000" doc:"What these cost, in US dollars with six decimals at most."`
 	WallSeconds *int64   `json:"wall_seconds,omitzero" keep:"always" min:"0" max:"31536000" doc:"Seconds from now on. Of a process and its ancestors the earliest end counts."`
 }
 

@@ -121,7 +121,8 @@ type NetUsage struct {
 	Output      int64  `json:"output_tokens" keep:"always" doc:"Tokens of the answer."`
 	CachedRead  int64  `json:"cache_read_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that came from a cache."`
 	CachedWrite int64  `json:"cache_write_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that were put into a cache."`
-	MicroUSD    int64  `json:"micro_usd,omitzero" keep:"always" doc:"What it cost by the configuration's prices, in millionths of a US dollar."`
+	MicroUSD    int64  `json:"micro_usd,omitzero" keep:"always" doc:"What it cost, in millionths of a US dollar, by the prices of the configuration and those that pwos knows."`
+	Dearest     bool   `json:"dearest,omitzero" keep:"always" doc:"No price of the model is known: it was counted at the dearest that is known of its vendor."`
 	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether part is estimated: the answer did not report its usage, so its tokens are counted from its text."`
 }
 

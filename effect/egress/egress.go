@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -49,9 +50,9 @@ type Config struct {
 	Maker     Maker // nil: nothing is known of who makes connections
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
-	Prices    Prices                                 // prices of models
-	Metered   func(pid int64) (tokens, dollars bool) // reports which budgets a process has; nil: no process has one
-	Authority *Authority                             // signs certificates for intercepted upstreams; nil if there are none
+	Prices    price.Table          // configured prices of models
+	Metered   func(pid int64) bool // reports whether a process has a budget of tokens or dollars; nil: no process has one
+	Authority *Authority           // signs certificates for intercepted upstreams; nil if there are none
 	Limits    Limits
 	Log       *slog.Logger
 }
@@ -95,7 +96,7 @@ func New(c Config) *Server {
 		c.DialLocal = dialLocal
 	}
 	if c.Metered == nil {
-		c.Metered = func(int64) (tokens, dollars bool) { return false, false }
+		c.Metered = func(int64) bool { return false }
 	}
 	return &Server{Config: c, agents: map[*agent]struct{}{}, taken: map[uint16]int{}, over: make(chan struct{})}
 }

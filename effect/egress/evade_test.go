@@ -14,14 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // metered gives the agent a budget of tokens and dollars.
 func metered(c *egress.Config) {
-	c.Metered = func(int64) (tokens, dollars bool) { return true, true }
-	c.Prices = egress.Prices{"m-*": {Input: 3, Output: 15}}
+	c.Metered = func(int64) bool { return true }
+	c.Prices = price.Table{"m-*": {Input: 3, Output: 15}}
 }
 
 // TestMeteredWebsocket checks that a WebSocket to an upstream is refused if there is a budget, because its usage is not read.
@@ -30,7 +31,7 @@ func TestMeteredWebsocket(t *testing.T) {
 	for _, bounded := range []bool{true, false} {
 		server, saw := model(t)
 		h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
-			c.Metered = func(int64) (tokens, dollars bool) { return bounded, false }
+			c.Metered = func(int64) bool { return bounded }
 		})
 		h.grant(nil, "Upstream:model")
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
@@ -143,7 +144,7 @@ func TestMeteredEncoding(t *testing.T) {
 	}{{"gzip", true, true}, {"identity, zstd", true, true}, {"gzip", false, false}, {"identity", true, false}} {
 		server, saw := model(t)
 		h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
-			c.Metered = func(int64) (tokens, dollars bool) { return test.bounded, false }
+			c.Metered = func(int64) bool { return test.bounded }
 		})
 		h.grant(nil, "Upstream:model")
 		raw(t, h.upstreams["model"], fmt.Sprintf("POST /v1/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n{}", test.encoding))

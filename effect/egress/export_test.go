@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -42,14 +43,14 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	for _, p := range pieces {
 		m.write(p)
 	}
-	return m.usage(nil, nil, true)
+	return m.usage(price.Table{"*": {}}, nil, true)
 }
 
 // Estimate returns the usage of an answer of a model that is complete or not.
 func Estimate(contentType, model string, whole bool, body []byte) *schema.NetUsage {
 	m := newMeter(contentType)
 	m.write(body)
-	return m.usage(Prices{"m": {Output: 15}}, &asks{model: model}, whole)
+	return m.usage(price.Table{"m": {Output: 15}}, &asks{model: model}, whole)
 }
 
 // Answer answers a query of an agent that may connect to no host and whose refused names are not journaled.

@@ -10,38 +10,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Price is the price of a model's tokens, in US dollars per million.
-type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
-
-// Prices has the prices of models, by name or by a prefix of names followed by *.
-type Prices map[string]Price
-
-// of returns the price of a model: that of its name, else of the longest matching prefix. Otherwise found is false, and the price has
-// the highest price of each kind.
-func (p Prices) of(model string) (price Price, found bool) {
-	if price, found = p[model]; found {
-		return price, true
-	}
-	longest := -1
-	for name, its := range p {
-		if start, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(model, start) && len(start) > longest {
-			price, found, longest = its, true, len(start)
-		}
-	}
-	for _, its := range p {
-		if !found {
-			price = Price{max(price.Input, its.Input), max(price.Output, its.Output), max(price.CacheRead, its.CacheRead), max(price.CacheWrite, its.CacheWrite)}
-		}
-	}
-	return price, found
-}
-
 // cost returns the cost of usage in millionths of a US dollar, rounded up. If cachedWithin is true, the input tokens include the
 // tokens read from a cache.
-func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
+func cost(p price.Price, u *schema.NetUsage, cachedWithin bool) int64 {
 	input := u.Input
 	if cachedWithin {
 		input = max(0, input-u.CachedRead)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -144,14 +144,14 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		in.Path = "*"
 	}
 	var asked *asks
-	if tokens, dollars := a.Metered(a.pid); tokens || dollars {
+	if a.Metered(a.pid) {
 		asks, done := a.asked(r)
 		defer done()
 		asked = &asks
-		price, priced := a.Prices.of(asks.model)
+		price, _ := a.Prices.Of(asks.model)
 		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
 		if in.Refused == "" {
-			in.Refused = a.unmetered(r, &asks, priced || !dollars)
+			in.Refused = unmetered(r)
 		}
 	}
 	in.NetMaker = makerOf(r.Context())
@@ -180,11 +180,9 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 }
 
 // unmetered returns why a request of a process with a budget is refused because its usage cannot be measured, or "".
-func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
+func unmetered(r *http.Request) string {
 	const what = "it has a budget of tokens or dollars, and "
 	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
-	case !priced && (asks.model != "" || len(a.Prices) == 0):
-		return fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 		return what + "what its body asks for cannot be read: send it without Content-Encoding"
 	case r.Header.Get("Upgrade") != "":
@@ -200,7 +198,7 @@ func clip(text string, most int) string { return text[:min(len(text), most)] }
 type use struct {
 	*guarded
 	upstream *Upstream
-	prices   Prices
+	prices   price.Table
 	asked    *asks // nil: the process has no budget
 	secret   string
 	out      schema.NetRequestOutput

@@ -178,7 +178,7 @@ func TestUpstream(t *testing.T) {
 			case tt.status == 403 && (e.err == nil || e.err.Code() != 403), tt.status == 502 && (e.err == nil || e.err.Code() != 502):
 				t.Errorf("entry %+v", e)
 			case tt.status == 200:
-				want := fmt.Sprintf(`"path":%q,"status":200,"sent":%d,"received":79,"usage":{"model":"m-1","input_tokens":12,"output_tokens":3},"ended":"the answer was complete"`, tt.path, len(body))
+				want := fmt.Sprintf(`"path":%q,"status":200,"sent":%d,"received":79,"usage":{"model":"m-1","input_tokens":12,"output_tokens":3,"micro_usd":108,"dearest":true},"ended":"the answer was complete"`, tt.path, len(body))
 				if !strings.Contains(e.data, want) {
 					t.Errorf("entry %s, want %s", e.data, want)
 				}
@@ -276,7 +276,7 @@ func TestUpstreamStream(t *testing.T) {
 		_ = conn.Close()
 	}
 	list := h.await(2)
-	if want := `"usage":{"model":"m-2","input_tokens":25,"output_tokens":15},"ended":"the answer was complete"`; !strings.Contains(list[0].data, want) {
+	if want := `"usage":{"model":"m-2","input_tokens":25,"output_tokens":15,"micro_usd":400,"dearest":true},"ended":"the answer was complete"`; !strings.Contains(list[0].data, want) {
 		t.Errorf("entry %s", list[0].data)
 	}
 	if e := list[1]; !strings.Contains(e.data, `"ended":"no longer allowed"`) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
@@ -49,7 +50,7 @@ func newMeter(contentType string) *meter {
 
 // usage returns the reported usage with its cost, nil if there is none. If the answer of a model is incomplete, or a stream has no
 // report, and asked is not nil, it estimates the output: one token per event, or per bytesPerToken bytes of an object.
-func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
+func (m *meter) usage(prices price.Table, asked *asks, all bool) *schema.NetUsage {
 	whole := all && (m.some || !m.events) // a complete object has its report
 	switch {
 	case asked != nil && (asked.model != "" || m.found.Model != "") && !whole:
@@ -61,8 +62,12 @@ func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
 	case !m.some:
 		return nil
 	}
-	price, _ := prices.of(m.found.Model)
-	m.found.MicroUSD = price.cost(&m.found, m.within)
+	model := m.found.Model
+	if asked != nil {
+		model = cmp.Or(model, asked.model)
+	}
+	its, known := prices.Of(model)
+	m.found.MicroUSD, m.found.Dearest = cost(its, &m.found, m.within), !known
 	return &m.found
 }
 

@@ -165,13 +165,13 @@ func (l *Ledger) release(call *kernel.Call, child bool) {
 }
 
 // Metered reports whether a process has a limit on tokens or dollars.
-func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
+func (l *Ledger) Metered(pid int64) bool {
 	if !l.inUse.Load() {
-		return false, false
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.payer(pid, tokens) != nil, l.payer(pid, dollars) != nil
+	return l.payer(pid, tokens) != nil || l.payer(pid, dollars) != nil
 }
 
 // late refuses a call of a process whose deadline has passed.

@@ -248,6 +248,10 @@ func TestRunBudget(t *testing.T) {
 		t.Errorf("the model saw %q", p.keys)
 	}
 	p.mu.Unlock()
+	_, said = p.runWith(object{"usd": 0.0001}, "sh", "-c", `for i in 1 2 3; do curl -sSi "$MODEL_BASE_URL/x"; done`) // 92 millionths each, at the dearest
+	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 429") {
+		t.Errorf("with a model whose price nobody knows, %d answers: %s", n, said)
+	}
 	_, said = p.runWith(object{"fetches": 1}, "sh", "-c", `for i in 1 2; do curl -sS --cacert $OUTSIDE_CA https://allowed.test/ || echo REFUSED; done`)
 	if !strings.HasPrefix(said, "hello from allowed.test") || !strings.Contains(said, "REFUSED") {
 		t.Errorf("said %s", said)
