@@ -114,6 +114,7 @@ func TestMaker(t *testing.T) {
 		defer func() { testkit.Must(t, s.Close()) }()
 		conn := testkit.Value(s.Relay[2].Accept())(t)
 		defer conn.Close()
+		readLine(t, p, "dial: ok")
 		client, server := netip.MustParseAddrPort(conn.RemoteAddr().String()), netip.MustParseAddrPort(conn.LocalAddr().String())
 		program, started, ok := p.Maker(client, server)
 		const accuracy = 20 * time.Millisecond // two ticks
@@ -123,7 +124,6 @@ func TestMaker(t *testing.T) {
 		}
 		_, err := io.WriteString(p.Conn(), "x\n")
 		testkit.Must(t, err)
-		readLine(t, p, "dial: ok")
 		readLine(t, p, "killed")
 		if program, _, ok := p.Maker(client, server); ok {
 			t.Errorf("%s: what nobody has any more is made by %s", family, program)
