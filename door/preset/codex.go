@@ -12,7 +12,7 @@ import (
 // codex is OpenAI's Codex.
 func codex() *Host {
 	// It tells nothing when a tool fails, or when a command is a patch: then the next request to the model does.
-	events := []string{hook.PreToolUse, hook.PostToolUse, hook.PreModelRequest, hook.Interrupt}
+	events := []string{hook.PreToolUse, hook.PostToolUse, hook.UserPromptSubmit, hook.PreModelRequest, hook.Interrupt}
 	args := []string{"-c", "features.hooks=true"}
 	for _, event := range events {
 		args = append(args, "-c", "hooks."+event+"={{codex."+event+"}}")

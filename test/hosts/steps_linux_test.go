@@ -140,7 +140,7 @@ func TestUndoSteps(t *testing.T) {
 }
 
 // TestConnections: a connection that a tool call of a host in pwos run makes is of the program and of the step; the host's own are of no
-// step. From the entry, the causes lead to the tool call, and of Claude Code to the prompt.
+// step. From the entry, the causes lead to the tool call, and to the prompt.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for _, h := range inside() {
@@ -168,7 +168,7 @@ func TestConnections(t *testing.T) {
 				case e.Request.Host == "refused.test":
 					why := p.run("pwos", "why", fmt.Sprint(e.Seq))
 					made = filepath.Base(e.Request.Program) == "curl" && e.Request.Step == h.name+":1" &&
-						strings.Contains(why, `"type":"Step.Begin"`) && (h.name != "claude" || strings.Contains(why, `,"prompt":"go"}`))
+						strings.Contains(why, `"type":"Step.Begin"`) && strings.Contains(why, `,"prompt":"go"}`)
 					t.Logf("the tool's connection: %+v\n%s", e, why)
 				case e.Request.Step != "" || e.Request.Program == "":
 					t.Errorf("a connection of the host: %+v", e)
