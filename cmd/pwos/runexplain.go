@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -22,7 +23,7 @@ import (
 type explained struct {
 	schema.ExplainOutput
 	name, home string
-	rules      *schema.PolicyShowOutput
+	rules      []schema.PolicyRule
 }
 
 // explainRun says what an agent could do, without starting it or making anything.
@@ -49,9 +50,11 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 		if e.ExplainOutput, err = cli.InvokeAs(ctx, c, schema.ProcessExplain, &input); err != nil {
 			return err
 		}
-		if e.rules, err = shownPolicy(ctx, c); err != nil {
+		shown, err := cli.InvokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
+		if err != nil {
 			return err
 		}
+		e.rules = append(shown.Rules, shippedRules(j.profile.Name, &shown)...)
 		if a.WantsJSON() {
 			return a.printRunExplainedJSON(&e)
 		}
@@ -59,9 +62,21 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 	})
 }
 
-func shownPolicy(ctx context.Context, c *client.Client) (*schema.PolicyShowOutput, error) {
-	out, err := cli.InvokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
-	return &out, err
+// shippedRules returns the rules that are part of the program for a profile, unless the policy that is loaded replaces them.
+func shippedRules(profile string, loaded *schema.PolicyShowOutput) (rules []schema.PolicyRule) {
+	file := policy.File{Name: "profiles/" + profile + ".cedar", Text: policy.Shipped(profile)}
+	if file.Text == nil || loaded.Invalid != "" || slices.Contains(loaded.Files, file.Name) {
+		return nil
+	}
+	set, _ := policy.Compile([]policy.File{file}) // they are valid
+	for _, r := range set.Rules {
+		shown := schema.PolicyRule{ID: r.ID}
+		if r.Ask > 0 {
+			shown.Ask = r.Ask.String()
+		}
+		rules = append(rules, shown)
+	}
+	return rules
 }
 
 // printRunExplainedJSON prints the kernel's answer, with what the client has added to it.
@@ -86,7 +101,7 @@ func (e *explained) refused() []string { return e.rulesThat(false) }
 
 func (e *explained) rulesThat(ask bool) []string {
 	list := []string{}
-	for _, r := range e.rules.Rules {
+	for _, r := range e.rules {
 		if (r.Ask != "") == ask {
 			list = append(list, r.ID)
 		}
