@@ -31,6 +31,13 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 	if err := a.hold(ctx, j); err != nil {
 		return err
 	}
+	host, err := hostOf(j.profile.Preset, j.args)
+	if err == nil && host != nil {
+		err = j.countable(host)
+	}
+	if err != nil {
+		return cli.Misuse("pwos run", err)
+	}
 	e := explained{name: j.input.ChildAgentID, home: cmp.Or(j.home, j.input.Program.Env["HOME"])}
 	if e.home == "" {
 		homes, err := j.homes()

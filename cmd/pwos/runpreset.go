@@ -46,6 +46,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if err := installed(host, j.args[0]); err != nil {
 		return err
 	}
+	if err := j.countable(host); err != nil {
+		return cli.Misuse("pwos run", err)
+	}
 	doors, err := a.doors(host.Name)
 	if err != nil {
 		return err
@@ -141,12 +144,7 @@ func reserved(host *preset.Host, args []string) string {
 
 // keyed reports whether the kernel may have the key of the host's model for it.
 func (j *job) keyed(host *preset.Host) bool {
-	if j.input.Program.Sandbox.Network() != "kernel" {
-		return false
-	}
-	return slices.ContainsFunc(host.Upstreams, func(u preset.Upstream) bool {
-		return slices.Contains(j.profile.Allow, "Upstream:"+u.Name) || slices.Contains(j.profile.Allow, "Upstream:*")
-	})
+	return slices.ContainsFunc(host.Upstreams, func(u preset.Upstream) bool { return j.uses(u.Name) })
 }
 
 // jobControl is a shell script that runs a program as a job, as an interactive shell does. Otherwise
