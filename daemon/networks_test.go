@@ -285,7 +285,7 @@ func TestNetworkUpstream(t *testing.T) {
 	if saw := <-got; saw != "Bearer "+secret || len(got) > 0 {
 		t.Errorf("the upstream saw %q", saw)
 	}
-	end := n.row("Net.Request", `"usage":{"input_tokens":1,"output_tokens":2}`)
+	end := n.row("Net.Request", `"usage":{"input_tokens":1,"output_tokens":2,"micro_usd":44,"dearest":true}`)
 	if strings.Contains(string(end.Payload), "key=mine") || end.PID != n.pid {
 		t.Errorf("end %+v", end)
 	}

@@ -208,21 +208,30 @@ var version3 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // recent returns an error if a host is not installed, or is older than the version that its hooks were tested with.
 func recent(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, cli.UsualTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, name, "--version").Output()
+	is, err := versionOf(ctx, name)
 	if err != nil {
-		return fmt.Errorf("ask %s for its version: %w: install it, or put it in PATH", name, err)
-	}
-	is := version3().FindString(string(out))
-	if is == "" {
-		return fmt.Errorf("%s --version printed no version: %.100q", name, out)
+		return err
 	}
 	oldest := preset.Named(name).Oldest
 	if older(is, oldest) {
 		return fmt.Errorf("%s %s may use the tool although its hook denies or fails: install %s or newer", name, is, oldest)
 	}
 	return nil
+}
+
+// versionOf returns the version that a host says it has.
+func versionOf(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, cli.UsualTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w: install it, or put it in PATH", name, err)
+	}
+	is := version3().FindString(string(out))
+	if is == "" {
+		return "", fmt.Errorf("%s --version printed no version: %.100q", name, out)
+	}
+	return is, nil
 }
 
 // older reports whether version a precedes version b. Each has three numbers.

@@ -112,7 +112,7 @@ func verbs(a *app) []subject {
 			newCluster(a), newMCP(a), newHook(a), newSDK(a), newExport(a), newMetrics(a),
 		}},
 		{operate, []*cobra.Command{
-			newStatus(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newDemo(a), newCompletion(), newVersion(a),
+			newStatus(a), newDoctor(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newDemo(a), newCompletion(), newVersion(a),
 		}},
 	}
 }
