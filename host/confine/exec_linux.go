@@ -40,7 +40,11 @@ func (c *Calls) proceed(id uint64) {
 func (c *Calls) look(call *notification) *Exec {
 	thread := int(call.pid)
 	e := &Exec{Time: time.Now(), Thread: thread}
-	e.PID, e.Parent = family(thread)
+	if c.search.thread != thread {
+		c.search.pid, c.search.parent = family(thread)
+	}
+	e.PID, e.Parent = c.search.pid, c.search.parent
+	c.search.thread = 0
 	e.Program = linkOf(thread, "exe")
 	dir, at, args := unix.AT_FDCWD, uintptr(call.args[0]), uintptr(call.args[1])
 	if call.number == unix.SYS_EXECVEAT {
@@ -55,7 +59,9 @@ func (c *Calls) look(call *notification) *Exec {
 	e.Args, e.Cut = c.readArgs(thread, args)
 	if e.Path = openedAt(thread, dir, path); e.Path == "" {
 		e.Path = pathAt(thread, dir, e.Dir, path)
-		e.Missing = missing(thread, e.Path)
+		if e.Missing = missing(thread, e.Path); e.Missing { // a search in PATH goes on, in the same process
+			c.search.thread = thread
+		}
 	}
 	return e
 }
