@@ -111,17 +111,10 @@ const TmpName = "tmp"
 // write.
 func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
-	c := host.Command{
-		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
-		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(p.Spec.Sandbox.Named()), Net: host.Net(p.Spec.Sandbox.Network()), Limits: host.NewLimits(p.Spec.Limits),
-		Stdio: text(p.Spec.Stdio), Grace: h.Grace, Stderr: text(p.Spec.Stderr), Sign: text(p.Spec.Sign), Umask: p.Spec.Umask, PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
-	}
-	if s := p.Spec.Sandbox; s != nil {
-		c.Read, c.Write, c.Hide = s.Read, s.Write, s.Hide
-		c.Copies = s.Copies
-		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
-	}
-	c.Hold = p.Spec.Held()
+	c := Confined(&p.Spec)
+	c.Dir, c.Channel, c.Limits = filepath.Join(folder, "work"), host.Channel(text(p.Spec.Channel)), host.NewLimits(p.Spec.Limits)
+	c.Stdio, c.Grace, c.Stderr, c.Sign, c.Umask = text(p.Spec.Stdio), h.Grace, text(p.Spec.Stderr), text(p.Spec.Sign), p.Spec.Umask
+	c.PID, c.AgentID, c.Log = p.PID, p.AgentID, host.LogOptions{Path: filepath.Join(folder, LogName)}
 	own := c.Dir
 	if p.Spec.Cwd != nil {
 		c.Dir, own = filepath.Clean(*p.Spec.Cwd), folder
@@ -143,6 +136,18 @@ func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	}
 	c.Tmp = filepath.Join(tmp, strconv.FormatInt(p.PID, 10))
 	return c, nil
+}
+
+// Confined returns what a program executes and how it is confined, without its directories.
+func Confined(p *schema.Program) host.Command {
+	c := host.Command{
+		Argv: p.Command, Env: p.Env, Sandbox: host.Mode(p.Sandbox.Named()), Net: host.Net(p.Sandbox.Network()), Hold: p.Held(),
+	}
+	if s := p.Sandbox; s != nil {
+		c.Read, c.Write, c.Hide, c.Copies = s.Read, s.Write, s.Hide, s.Copies
+		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
+	}
+	return c
 }
 
 func text(s *string) string {

@@ -112,7 +112,7 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who maker
 	return network.New(o)
 }
 
-// placeOf returns where an agent connects to, "" for nowhere, and who does.
+// placeOf returns where an agent connects to, or "", and which program does it.
 func placeOf(input any) (string, schema.NetMaker) {
 	switch in := input.(type) {
 	case *schema.NetConnectInput:

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/held"
 	"github.com/promptware-os/pwos/schema"
@@ -13,13 +14,7 @@ import (
 
 // explain says what a program would have around it. It makes nothing, so that of the directories that a start makes none is in the answer.
 func (d *Daemon) explain(ctx context.Context, p *schema.Program) (out schema.Surroundings, err error) {
-	c := host.Command{
-		Argv: p.Command, Env: p.Env, Sandbox: host.Mode(p.Sandbox.Named()), Net: host.Net(p.Sandbox.Network()), Hold: p.Held(),
-	}
-	if s := p.Sandbox; s != nil {
-		c.Read, c.Write, c.Hide, c.Copies = slices.Clone(s.Read), slices.Clone(s.Write), slices.Clone(s.Hide), s.Copies
-		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
-	}
+	c := actors.Confined(p)
 	if p.Cwd == nil {
 		c.Dir = filepath.Join(real(d.agentsDir()), "0", "work") // as that of a process, of which there is none with this number
 		c.Places = []host.Place{{Target: c.Dir, Write: true}}

@@ -14,8 +14,9 @@ func refsOf(path string) (dir string, ok bool) {
 		return "", false
 	}
 	parts := strings.Split(path, "/")
-	if at := slices.Index(parts[slices.Index(parts, ".git")+1:], "refs"); at >= 0 {
-		return strings.Join(parts[:slices.Index(parts, ".git")+1+at], "/"), true
+	git := slices.Index(parts, ".git") + 1
+	if at := slices.Index(parts[git:], "refs"); at >= 0 {
+		return strings.Join(parts[:git+at], "/"), true
 	}
 	dir, name := split(path)
 	return dir, name == "packed-refs"

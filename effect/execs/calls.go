@@ -28,7 +28,7 @@ type Calls struct {
 type call struct {
 	key      step.Key
 	step     string
-	message  string // its id, of that which began it
+	message  string // the id of the message that began it
 	begun    bool
 	at       time.Time // when it began
 	approved []approved
