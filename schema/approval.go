@@ -75,6 +75,7 @@ type ApprovalListOutput struct {
 // ApprovalDecideInput is the data of Approval.Decide.
 type ApprovalDecideInput struct {
 	ID         string  `json:"id" keep:"always" minlen:"1" maxlen:"64" doc:"The question, as Approval.List names it."`
+	Digest     *string `json:"digest,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Its digest, as it was shown: a question with another one is not answered."`
 	Decision   string  `json:"decision" keep:"always" enum:"approve refuse" doc:"Whether the call may be made."`
 	ForSeconds *int64  `json:"for_seconds,omitzero" keep:"always" min:"1" max:"2592000" doc:"With approve: how long the same call may be repeated. Default: it may be made once, until the question expires."`
 	Why        *string `json:"why,omitzero" keep:"always" maxlen:"1024" doc:"The reason. The agent sees it when the call is refused."`

@@ -44,6 +44,7 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
 		},
 	}
 	cmd.Flags().Var((*cli.SpanFlag)(&span), "for", "allow the same call for this long, such as 1h (default: once)")
+	cli.MemberFlag(cmd, in, "digest", "digest", "answer only if the question has this digest, as it was listed")
 	cli.MemberFlag(cmd, in, "why", "why", "the reason, for the record")
 	return cmd
 }

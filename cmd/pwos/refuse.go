@@ -28,6 +28,7 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
 			return a.decide(cmd.Context(), in)
 		},
 	}
+	cli.MemberFlag(cmd, in, "digest", "digest", "answer only if the question has this digest, as it was listed")
 	cli.MemberFlag(cmd, in, "why", "why", "the reason, which the agent is told")
 	return cmd
 }

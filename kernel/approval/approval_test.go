@@ -236,6 +236,23 @@ func TestStage(t *testing.T) {
 	s.check()
 }
 
+// TestDecideDigest: an answer that names a digest answers only the question that has it.
+func TestDecideDigest(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.want(1, "a", "q-1")
+	other := approval.Digest(1, "Memory.Set", []byte(`"b"`))
+	if _, err := s.run("Approval.Decide", `{"id":"q-1","digest":"`+other+`","decision":"approve"}`); !errors.Is(err, fault.ApprovalOther) {
+		t.Errorf("an answer for another digest: %v", err)
+	}
+	s.want(1, "a", "q-1") // still waiting
+	shown := approval.Digest(1, "Memory.Set", []byte(`"a"`))
+	if got := s.decide("q-1", "approve", `,"digest":"`+shown+`"`); got.State != "approved" {
+		t.Errorf("%+v", got)
+	}
+	s.check()
+}
+
 // TestAdvisory: an approval proves a person's decision only if the agent cannot act as its operator.
 func TestAdvisory(t *testing.T) {
 	t.Parallel()

@@ -255,6 +255,8 @@ func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out 
 	switch {
 	case !ok:
 		return out, fault.ApprovalUnknown.New("there is no question %s, or it is forgotten: Approval.List names those that there are", fault.Clip(in.ID))
+	case in.Digest != nil && *in.Digest != a.Digest:
+		return out, fault.ApprovalOther.New("%s asks about something else than what was shown: Approval.List has what it asks", a.ID)
 	case in.ForSeconds != nil && in.Decision != schema.Approve:
 		return out, kernel.Invalid("for_seconds", "is only for approve: a refusal is valid until the question expires")
 	case a.State == schema.ApprovalWaiting && !a.over(call.Time) && d.over(a, call.Time):

@@ -145,6 +145,7 @@ var entries = map[ID]Entry{
 	ApprovalTooMany: {Kind: QuotaExceeded, Meaning: "Too many questions are open, or the call's data is too large to ask about.", Fix: "Wait until some are answered or expire: pwos approvals."},
 	ApprovalUnknown: {Kind: NotFound, Meaning: "There is no such question, or it is forgotten.", Fix: "Approval.List names those that there are."},
 	ApprovalOver:    {Kind: Conflict, Meaning: "The question was answered already, or has expired.", Fix: "If the call is still wanted, the agent makes it again, which raises a new question."},
+	ApprovalOther:   {Kind: Conflict, Meaning: "The question has another digest than the answer names.", Fix: "Look at what it asks now: pwos approvals."},
 
 	// Memory.
 	MemoryNotFound: {Kind: NotFound, Meaning: "The key is not there.", Fix: "Memory.List shows the keys."},

@@ -149,6 +149,7 @@ const (
 	ApprovalTooMany ID = "approval.too_many"
 	ApprovalUnknown ID = "approval.not_found"
 	ApprovalOver    ID = "approval.over"
+	ApprovalOther   ID = "approval.other_digest"
 
 	// Memory.
 	MemoryNotFound ID = "memory.not_found"
