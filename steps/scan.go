@@ -33,7 +33,7 @@ type scan struct {
 	dev    uint64
 	whole  bool // every directory is listed, not only those with an event
 	gaps   []Gap
-	buffer []byte
+	buffer []byte          // for contents; nil: none was read yet
 	linked map[uint64]bool // inodes of files with several names of which one was read again, or went
 	left   map[string]bool // directories that are not covered, since there were too many files
 	told   map[string]bool // those of the last look, if nothing happened in them since
@@ -41,7 +41,7 @@ type scan struct {
 
 // look adds to what is pending what changed in the tree since it was looked at last, and returns what is not covered.
 func (s *Store) look(ctx context.Context) (_ []Gap, err error) {
-	c := &scan{Store: s, ctx: ctx, buffer: make([]byte, pieceSize)}
+	c := &scan{Store: s, ctx: ctx}
 	if c.root, err = openRoot(s.root); err != nil {
 		return nil, err
 	}
@@ -385,7 +385,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 		if err != nil {
 			return c.lost(path, now, err)
 		}
-		now.state.Ref, now.state.Size, err = c.pack.store(strings.NewReader(target), false, c.buffer)
+		now.state.Ref, now.state.Size, err = c.store(strings.NewReader(target), false)
 		return stored(err)
 	}
 	if most := c.options.MaxFile; most > 0 && now.stamp.size > most {
@@ -410,7 +410,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 		return c.lost(path, now, errors.New("there is no key to seal it with"))
 	}
 	in := &limited{in: file, left: c.options.MaxFile, bounded: c.options.MaxFile > 0}
-	now.state.Ref, now.state.Size, err = c.pack.store(in, now.state.Secret, c.buffer)
+	now.state.Ref, now.state.Size, err = c.store(in, now.state.Secret)
 	switch {
 	case errors.Is(err, errLong) || in.failed != nil:
 		return c.lost(path, now, err)
@@ -424,6 +424,14 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 		now.young = true // it changes while it is read
 	}
 	return nil
+}
+
+// store stores what a reader has. Most scans find nothing to read, and need no buffer.
+func (c *scan) store(in io.Reader, secret bool) (Ref, int64, error) {
+	if c.buffer == nil {
+		c.buffer = make([]byte, pieceSize)
+	}
+	return c.pack.store(in, secret, c.buffer)
 }
 
 // lost makes an item one whose content is not stored. Another stamp is another content.
