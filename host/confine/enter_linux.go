@@ -337,8 +337,9 @@ func (b *builder) veil(n int, l layer) error {
 	if err != nil {
 		return err
 	}
+	made := make(map[string]bool)
 	for _, name := range l.names {
-		if err := whiteout(top, name); err != nil {
+		if err := whiteout(top, name, made); err != nil {
 			return fmt.Errorf("hide %s: %w", name, err)
 		}
 	}
@@ -368,24 +369,23 @@ func (b *builder) veil(n int, l layer) error {
 	return attach(fd, l.path)
 }
 
-// whiteout hides a name below the upper directory of an overlay.
-func whiteout(upper int, name string) error {
-	err := unix.Mknodat(upper, name, unix.S_IFCHR, 0)
-	if errors.Is(err, unix.ENOENT) {
-		for i, c := range name {
-			if c != '/' {
-				continue
-			}
-			if err := unix.Mkdirat(upper, name[:i], 0o755); err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTDIR) {
-				return err
-			}
+// whiteout hides a name below the upper directory of an overlay, in which these directories were made. A name comes after those that it is in.
+func whiteout(upper int, name string, made map[string]bool) error {
+	for i, c := range name {
+		if c != '/' || made[name[:i]] {
+			continue
 		}
-		err = unix.Mknodat(upper, name, unix.S_IFCHR, 0)
+		if err := unix.Mkdirat(upper, name[:i], 0o755); errors.Is(err, unix.EEXIST) {
+			return nil // it is hidden, with all that is in it
+		} else if err != nil {
+			return err
+		}
+		made[name[:i]] = true
 	}
-	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) {
-		return nil // it, or its parent, is hidden already
+	if err := unix.Mknodat(upper, name, unix.S_IFCHR, 0); !errors.Is(err, unix.EEXIST) {
+		return err
 	}
-	return err
+	return nil // it is hidden already
 }
 
 // clone returns a copy of the mounts at a path without symbolic links.

@@ -325,6 +325,19 @@ func (r resolver) canonical(path string) string {
 	return at
 }
 
+// mode returns the type of what is at a path that has no symbolic links, if its directory was listed.
+func (r resolver) mode(path string) (os.FileMode, bool) {
+	dir, name := filepath.Split(path)
+	names := r.lists[filepath.Clean(dir)]
+	if names == nil || name == "" {
+		return 0, false
+	}
+	if mode, exists := names[name]; exists {
+		return mode &^ gone, true
+	}
+	return gone, true
+}
+
 // relative returns path relative to dir, and whether it is dir or in it. Both must be clean; filepath.Rel would clean them
 // again, and New calls this thousands of times.
 func relative(path, dir string) (string, bool) {

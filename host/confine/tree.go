@@ -28,21 +28,25 @@ type tree struct {
 	// overTmp says that /tmp is Request.Tmp.
 	overTmp bool
 	seen    map[string]os.FileMode // what is at the paths that were looked at; nothing: gone
+	places  resolver               // of the hidden places
 }
 
 // gone is the mode of a path at which nothing is.
 const gone = os.ModeIrregular
 
-// mode returns what is at a path, as it was when the tree first looked.
+// mode returns the type of what is at a path, as it was when the tree first looked.
 func (t *tree) mode(path string) os.FileMode {
 	mode, ok := t.seen[path]
-	if !ok {
+	if ok {
+		return mode
+	}
+	if mode, ok = t.places.mode(path); !ok {
 		mode = gone
 		if info, err := os.Lstat(path); err == nil {
-			mode = info.Mode() &^ gone
+			mode = info.Mode().Type() &^ gone
 		}
-		t.seen[path] = mode
 	}
+	t.seen[path] = mode
 	return mode
 }
 
@@ -51,7 +55,7 @@ func (t *tree) isDir(path string) bool { return t.mode(path).IsDir() }
 func (t *tree) exists(path string) bool { return t.mode(path) != gone }
 
 func newTree(r Request, has Means) *tree {
-	t := &tree{Request: r, has: has, mounts: mountsHere(), seen: map[string]os.FileMode{}}
+	t := &tree{Request: r, has: has, mounts: mountsHere(), seen: map[string]os.FileMode{}, places: newResolver(r.Homes.Own...)}
 	if !has.mediates() {
 		t.socks = socketsHere()
 	}
@@ -66,9 +70,8 @@ func newTree(r Request, has Means) *tree {
 		t.Places[i].Target = filepath.Clean(at.Target)
 	}
 	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
-	places := newResolver(r.Homes.Own...)
 	for _, path := range slices.Concat(r.Homes.Secrets.Paths, matches(r.Homes.Secrets.Patterns)) {
-		t.hidden = append(t.hidden, places.canonical(path))
+		t.hidden = append(t.hidden, t.places.canonical(path))
 	}
 	if r.Level == Strict || len(r.RootOnly) > 0 {
 		t.hidden = append(t.hidden, secretFiles()...)
@@ -333,20 +336,21 @@ func (t *tree) hide(list []layer, veils map[string][]string, path, content strin
 	inside := slices.ContainsFunc(list, func(l layer) bool {
 		return (l.kind == bindMount || l.kind == sized) && l.path != path && within(l.path, path)
 	})
-	if !visible(list, path) && !inside {
+	at := deepest(list, path)
+	if !at.shows() && !inside {
 		return list
 	}
 	above := path
 	for !t.isDir(above) || above == path {
 		above = parent(above)
 	}
-	at := deepest(list, path)
 	writable := at.write
 	if writable {
 		list = t.pinned(list, at, path)
+		at = deepest(list, path)
 	}
 	for _, home := range t.Homes.Own {
-		if within(path, home) && deepest(list, path).path == deepest(list, home).path && t.isDir(home) && home != "/" {
+		if within(path, home) && at.path == deepest(list, home).path && t.isDir(home) && home != "/" {
 			above = home
 		}
 	}
@@ -473,14 +477,17 @@ func deepest(list []layer, path string) (found layer) {
 }
 
 // visible reports whether a path shows the machine's own file.
-func visible(list []layer, path string) bool {
-	switch deepest(list, path).kind {
+func visible(list []layer, path string) bool { return deepest(list, path).shows() }
+
+// shows reports whether what is in a layer is the machine's own.
+func (l layer) shows() bool {
+	switch l.kind {
 	case scratch, empty, sized, ptys:
 		return false
 	}
 	return true
 }
 
-func parent(path string) string { return join(path, "..") }
+func parent(path string) string { return filepath.Dir(path) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
