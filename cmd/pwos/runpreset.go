@@ -55,7 +55,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	}
 	var start preset.Start
 	home, err := j.giveHome(ctx, func(home string) (_ map[string]string, err error) {
-		doors.Home = home
+		doors.Home, doors.Trusted = home, trusted(j.input.Program.Cwd)
 		start, err = host.Start(doors)
 		return start.Files, err
 	})
@@ -171,6 +171,30 @@ func scripted(script string, argv []string, tty bool) []string {
 		script += `exec "$@"`
 	}
 	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
+}
+
+// trusted returns a working directory and the directories of its repositories, by which hosts remember what their user trusts.
+func trusted(cwd *string) (dirs []string) {
+	if cwd == nil {
+		return nil
+	}
+	dirs = []string{*cwd}
+	for at := *cwd; at != "/"; at = filepath.Dir(at) {
+		switch info, err := os.Lstat(filepath.Join(at, ".git")); {
+		case err != nil:
+			continue
+		case info.IsDir():
+			dirs = append(dirs, at)
+		default: // a linked worktree, of the repository that the file names
+			text, _ := os.ReadFile(filepath.Join(at, ".git")) // "" names none
+			git, _, linked := strings.Cut(strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:")), "/.git/worktrees/")
+			if dirs = append(dirs, at); linked {
+				dirs = append(dirs, git)
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // doors returns the doors for an agent of this kernel. They name no agent, since the kernel recognises the processes that it

@@ -19,7 +19,7 @@ func codex() *Host {
 	}
 	return &Host{
 		Name: "codex", Package: "@openai/codex", Tested: "0.171.0", Oldest: "0.169.0",
-		Args: append(args, "-c", "hooks.state={{codex.state}}", "-c", "mcp_servers.pwos={{codex.mcp}}",
+		Args: append(args, "-c", "hooks.state={{codex.state}}", "-c", "mcp_servers.pwos={{codex.mcp}}", "-c", "projects={{codex.projects}}",
 			"-c", `sandbox_mode="danger-full-access"`, "-c", "check_for_update_on_startup=false"),
 		Files:     map[string]string{".codex/config.toml": ""},
 		Events:    events,
@@ -72,6 +72,11 @@ func codexMore(d *Doors) map[string]string {
 	for _, one := range d.Env {
 		env = append(env, one[0]+"="+jsonText(one[1]))
 	}
+	var projects []string
+	for _, dir := range d.Trusted { // it asks otherwise, and could not write the answer into its settings
+		projects = append(projects, jsonText(dir)+`={trust_level="trusted"}`)
+	}
+	all["codex.projects"] = "{" + strings.Join(projects, ",") + "}"
 	all["codex.state"] = "{" + strings.Join(trusted, ",") + "}"
 	all["codex.mcp"] = fmt.Sprintf(`{command=%s,args=%s,env={%s},default_tools_approval_mode="approve"}`,
 		jsonText(d.Server[0]), jsonList(d.Server[1:]), strings.Join(env, ","))

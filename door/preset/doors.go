@@ -27,6 +27,9 @@ type Doors struct {
 	Hook   []string    // the command of the hook
 	Env    [][2]string // variables of both
 	Home   string
+	// Trusted are the directories about which the host need not ask whether their settings may run something: what they run is as confined as
+	// the host.
+	Trusted []string
 }
 
 // Start is how a host is started.

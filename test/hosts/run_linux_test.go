@@ -287,7 +287,7 @@ func TestRunLogin(t *testing.T) {
 	}
 }
 
-// TestRunSession: a session with input from a person, who suspends it and resizes the terminal meanwhile, and ends it with
+// TestRunSession: a session in a repository, about which the host asks nothing that it could not keep, with input from a person, who suspends it and resizes the terminal meanwhile, and ends it with
 // Ctrl-C.
 func TestRunSession(t *testing.T) {
 	t.Parallel()
@@ -302,6 +302,7 @@ func TestRunSession(t *testing.T) {
 				args, prompt = " -m x", "›"
 			}
 			p.welcome(h.name)
+			p.run("sh", "-c", "git init -q .")
 			cmd := p.command(t.Context(), "bash", "--noprofile", "--norc", "-i")
 			cmd.Env = append(cmd.Env, "PS1=ready> ")
 			s := screen.Sit(t, cmd, patience/3)
