@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"math"
@@ -72,15 +73,29 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 			if name, ok := strings.CutPrefix(value, `"`); ok {
 				asks.model = strings.ToValidUTF8(strings.TrimSuffix(name, `"`), "?")
 			}
-		case "max_tokens", "max_completion_tokens", "max_output_tokens":
+		case "max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig.maxOutputTokens", "generation_config.max_output_tokens":
 			most = max(most, math.Ceil(n))
-		case "n", "best_of":
+		case "n", "best_of", "generationConfig.candidateCount", "generation_config.candidate_count":
 			answers = max(answers, min(math.Ceil(n), 1<<53))
 		}
 	}}
 	s.write(text)
+	asks.model = cmp.Or(asks.model, modelIn(r.URL.Path))
 	asks.most = roundUp(most * answers)
 	return asks, done
+}
+
+// modelIn returns the model that a path such as /v1beta/models/gemini-x:generateContent names; "" if it names none.
+func modelIn(path string) string {
+	at := strings.LastIndex(path, "/models/")
+	if at < 0 {
+		return ""
+	}
+	name, _, called := strings.Cut(path[at+len("/models/"):], ":")
+	if !called || strings.Contains(name, "/") {
+		return ""
+	}
+	return strings.ToValidUTF8(clip(name, maxToken), "?")
 }
 
 // body is a request body whose reader includes bytes that were already read.

@@ -22,6 +22,7 @@ func TestMetered(t *testing.T) {
 		{"Anthropic", "application/json", `{"model":"m-1","messages":[{"max_tokens":9}],"max_tokens":100}`, 100, 1500},
 		{"OpenAI", "application/json; charset=utf-8", `{"max_completion_tokens":7,"model":"m-1"}`, 7, 105},
 		{"Responses", "application/json", `{"model":"m-1","max_output_tokens":1}`, 1, 15},
+		{"Gemini", "application/json", `{"contents":[],"generationConfig":{"maxOutputTokens":50,"candidateCount":2}}`, 100, 1500},
 		{"no maximum", "application/json", `{"model":"m-1"}`, 0, 0},
 		{"no price", "application/json", `{"model":"x-1","max_tokens":100}`, 100, 2000},
 		{"a maximum that is none", "application/json", `{"model":"m-1","max_tokens":-1}`, 0, 0},
@@ -48,8 +49,12 @@ func TestMetered(t *testing.T) {
 				c.Prices = price.Table{"m-*": {Input: 3, Output: 15}, "m-2*": {Input: 1}}
 			})
 			h.grant(nil, "Upstream:model")
-			raw(t, h.upstreams["model"], fmt.Sprintf("POST /v1/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
-				test.kind, len(test.body), test.body))
+			path := "/v1/chat"
+			if test.name == "Gemini" { // which names the model there
+				path = "/v1/models/m-1:generateContent"
+			}
+			raw(t, h.upstreams["model"], fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+				path, test.kind, len(test.body), test.body))
 			e := h.await(1)[0]
 			in := e.in.(*schema.NetRequestInput)
 			if in.MaxTokens != test.tokens || in.MaxMicroUSD != test.micros {

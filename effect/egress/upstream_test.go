@@ -75,7 +75,7 @@ func upstream(t testing.TB, address string, change ...func(*egress.UpstreamConfi
 		Name: "model", URL: target, Header: "x-key",
 		Secret: func(context.Context) (string, error) { return canary, nil },
 	}
-	for _, text := range []string{"POST /v1/chat", "GET /v1/…", "TRACEX /v1/x"} {
+	for _, text := range []string{"POST /v1/chat", "POST /v1/models/…", "GET /v1/…", "TRACEX /v1/x"} {
 		rule, err := schema.ParseNetRule(text)
 		testkit.Must(t, err)
 		c.Rules = append(c.Rules, rule)

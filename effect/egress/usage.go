@@ -23,7 +23,9 @@ type meter struct {
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool  // the input tokens include those read from a cache, as in OpenAI's answers
+	within bool  // the input tokens include those read from a cache, as in the answers of OpenAI and Gemini
+	// Gemini counts apart what a model has said and what it has thought.
+	said, thought int64
 	came   int64 // number of events with data, or of bytes of a JSON object
 	ended  bool  // the last event of a stream has been read
 }
@@ -118,12 +120,12 @@ const lastData = "[DONE]"
 
 var lastTypes = []string{`"message_stop"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`}
 
-// see processes a scalar of the answer. It knows the member names of Anthropic's API and of both OpenAI APIs. A later report replaces
-// an earlier one.
+// see processes a scalar of the answer. It knows the member names of Anthropic's API, of both OpenAI APIs and of Gemini's. A later report
+// replaces an earlier one.
 func (m *meter) see(path, value string) {
 	m.ended = m.ended || m.events && path == "type" && slices.Contains(lastTypes, value)
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
-	if path == "model" {
+	if path == "model" || path == "modelVersion" {
 		if text, ok := strings.CutPrefix(value, `"`); ok && m.found.Model == "" {
 			m.found.Model = strings.ToValidUTF8(strings.TrimSuffix(text, `"`), "?")
 		}
@@ -135,18 +137,25 @@ func (m *meter) see(path, value string) {
 		"usage.cache_read_input_tokens": &m.found.CachedRead, "usage.prompt_tokens_details.cached_tokens": &m.found.CachedRead,
 		"usage.input_tokens_details.cached_tokens": &m.found.CachedRead,
 		"usage.cache_creation_input_tokens":        &m.found.CachedWrite,
+		"usageMetadata.promptTokenCount":           &m.found.Input,
+		"usageMetadata.cachedContentTokenCount":    &m.found.CachedRead,
+		"usageMetadata.candidatesTokenCount":       &m.said,
+		"usageMetadata.thoughtsTokenCount":         &m.thought,
 	}[path]
 	if to == nil {
 		return
 	}
-	m.within = m.within || strings.HasSuffix(path, ".cached_tokens")
+	m.within = m.within || strings.HasSuffix(path, ".cached_tokens") || path == "usageMetadata.cachedContentTokenCount"
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 && n <= mostTokens {
 		*to, m.some = n, true
 	}
+	if to == &m.said || to == &m.thought {
+		m.found.Output = m.said + m.thought
+	}
 }
 
-// scanner calls see for each scalar of a streamed JSON object, with its path: member names joined by dots. It skips arrays
-// and levels deeper than maxNesting. It does not validate the JSON.
+// scanner calls see for each scalar of a streamed JSON object, with its path: member names joined by dots, or of each object of a list. It
+// skips arrays in objects and levels deeper than maxNesting. It does not validate the JSON.
 type scanner struct {
 	see func(path, value string)
 
@@ -233,7 +242,9 @@ func (s *scanner) next(c byte) {
 		s.valued = false
 		s.token, s.long = s.token[:0], false
 	case '[':
-		s.hidden = 1
+		if s.depth > 0 { // a list at the top has answers: Gemini streams so
+			s.hidden = 1
+		}
 	case ',', '}':
 		s.value()
 		if c == '}' && s.depth > 0 {

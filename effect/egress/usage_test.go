@@ -43,6 +43,18 @@ func TestUsage(t *testing.T) {
 			&schema.NetUsage{Model: "o", Input: 3, Output: 4, CachedRead: 1},
 		},
 		{
+			"Gemini", json, `{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":12,"thoughtsTokenCount":30,"totalTokenCount":51,"cachedContentTokenCount":4,"promptTokensDetails":[{"tokenCount":9}]},"modelVersion":"gemini-x"}`,
+			&schema.NetUsage{Model: "gemini-x", Input: 9, Output: 42, CachedRead: 4},
+		},
+		{
+			"Gemini, streamed as a list", json, "[{\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":1},\"modelVersion\":\"g\"}\n,\n{\"candidates\":[],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":12}}\n]",
+			&schema.NetUsage{Model: "g", Input: 9, Output: 12},
+		},
+		{
+			"Gemini, streamed", events, "data: {\"usageMetadata\":{\"promptTokenCount\":9,\"thoughtsTokenCount\":5},\"modelVersion\":\"g\"}\n\ndata: {\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":6}}\n\n",
+			&schema.NetUsage{Model: "g", Input: 9, Output: 8},
+		},
+		{
 			"messages, streamed", events, "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"c\",\"content\":[],\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\r\n\r\nevent: ping\ndata: {\"type\":\"ping\"}\n\n:comment\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"data: {\\\"usage\\\":{\\\"output_tokens\\\":999}}\"}}\n\nevent: message_delta\ndata: {\"usage\":{\"output_tokens\":15}}\n\n",
 			&schema.NetUsage{Model: "c", Input: 25, Output: 15},
 		},
@@ -56,7 +68,7 @@ func TestUsage(t *testing.T) {
 		},
 		{"nothing", json, `{"model":"m"}`, nil},
 		{"no JSON", "text/plain", `{"usage":{"input_tokens":1}}`, nil},
-		{"an array", json, `[{"usage":{"input_tokens":1}}]`, nil},
+		{"an array", json, `[{"usage":{"input_tokens":1}}]`, &schema.NetUsage{Input: 1}},
 		{"odd numbers", json, `{"usage":{"input_tokens":-1,"output_tokens":1e9,"prompt_tokens":"7","completion_tokens":9007199254740993000}}`, nil},
 		{"more than anybody has", json, `{"usage":{"input_tokens":1099511627777,"output_tokens":4503599627370495}}`, nil},
 		{"a long name", json, `{"model":"` + strings.Repeat("m", 1000) + `","usage":{"input_tokens":1}}`, &schema.NetUsage{Input: 1}},
