@@ -40,6 +40,9 @@ func NewVariables(ctx context.Context, key *HostKey) (*Variables, error) {
 	return &Variables{held: held, nonce: held.aeads[0].Seal(nil, make([]byte, nonceSize), []byte("nonces of variables"), nil)}, nil
 }
 
+// Held returns the key.
+func (v *Variables) Held() *Held { return v.held }
+
 // Seal seals the value of a variable, unless it is plain by its name or value. The same value of the same variable is sealed the same: a call that is repeated under its
 // idempotency key has the same body.
 func (v *Variables) Seal(name, value string) (string, error) {

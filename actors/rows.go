@@ -78,14 +78,16 @@ func (k *Kernel) read(call *kernel.Call) {
 	}
 }
 
-// sealVariables replaces the variables in the data of a Syscall.Spawn by what the journal has of them, whether the call succeeds
-// or fails. It reports whether there are any.
+// sealVariables replaces the variables and logins in the data of a Syscall.Spawn by what the journal has of them, whether the call
+// succeeds or fails. It reports whether there are any.
 func (k *Kernel) sealVariables(call *kernel.Call, in *schema.SpawnInput) bool {
-	if k.seal == nil || len(in.Env) == 0 {
+	if k.seal == nil || len(in.Env)+len(in.Logins) == 0 {
 		return false
 	}
-	if err := k.seal(in.Env); err != nil {
-		call.Err = fault.Of(err)
+	for _, values := range []map[string]string{in.Env, in.Logins} {
+		if err := k.seal(values); err != nil && call.Err == nil {
+			call.Err = fault.Of(err)
+		}
 	}
 	return true
 }

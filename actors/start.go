@@ -63,7 +63,7 @@ type Config struct {
 	// Binds returns what an approval of a tool's command binds of the files that the command names; nil: nothing, since no rule asks
 	// or the tool runs no command. It reads files. nil: no command is bound.
 	Binds refer.Binds
-	// SealVariables replaces the variables of a program's environment by what the journal has of them, which Hosting.Confine opens. nil:
+	// SealVariables replaces the variables of a program's environment, and its logins, by what the journal has of them, which Hosting.Confine opens. nil:
 	// they stay.
 	SealVariables func(env map[string]string) error
 

@@ -58,7 +58,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	c.Places = append(c.Places, given...)
 	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
-		if err := d.connect(c, p.Upstream, p.Publish); err != nil {
+		if err := d.connect(c, p); err != nil {
 			return err
 		}
 	}
@@ -212,11 +212,17 @@ func (d *Daemon) isOperators(pid int64) bool {
 }
 
 // connect gives a program a network that the kernel serves. The spawner's variables take precedence.
-func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream, publish []string) error {
-	needs := d.networks.Needs(c.PID, host.UpstreamURL)
-	var own egress.Own
-	if upstream != nil {
-		u, err := d.networks.Own(c.AgentID, upstream)
+func (d *Daemon) connect(c *host.Command, p *schema.Program) error {
+	logins, err := d.variables.OpenAll(p.Logins)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
+	defer cancel()
+	needs := d.networks.Needs(ctx, c.PID, logins, host.UpstreamURL)
+	own := egress.Own{Logins: needs.Logins}
+	if p.Upstream != nil {
+		u, err := d.networks.Own(c.AgentID, p.Upstream)
 		if err != nil {
 			return fmt.Errorf("make upstream: %w", err)
 		}
@@ -225,7 +231,8 @@ func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream, publ
 		needs.Upstreams = append(needs.Upstreams, c.AgentID)
 	}
 	c.Ports, c.Locals, c.Upstreams = needs.Ports, needs.Locals, needs.Upstreams
-	c.Publishes = publish != nil
+	c.Publishes = p.Publish != nil
+	publish := p.Publish // not the rest of it: the network outlives the start
 	c.Network = func(p *host.Process, s *host.Sockets) (err error) {
 		if own.Published, err = d.networks.Listen(publish); err == nil {
 			d.programs.Watch(p, d.networks.Serve(p.PID(), egress.Sockets(*s), own))

@@ -218,9 +218,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	unsettled := cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}} // before the kernel owns the state
 	out := abroad.Outgoing{Node: d.cluster}
 	last := cmp.Or(s.Self.Booted(), new(schema.BootedInput))
-	if d.variables, err = access.NewVariables(ctx, s.HostKey); err != nil {
-		return fmt.Errorf("use host key: %w", err)
-	}
+	d.variables = s.Variables
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,

@@ -67,7 +67,7 @@ type makers interface {
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who makers, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
-		Vault:   vault.Vault{Key: s.Seal, Kernel: k},
+		Vault:   vault.Vault{Key: s.Seal, Host: s.Variables.Held(), Kernel: k},
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
 		Egress: egress.Config{
@@ -90,8 +90,9 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who maker
 			},
 		},
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
-		settings := cfg.Upstream[name]
+	all := cfg.Upstreams()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		settings := all[name]
 		u := network.Upstream{Name: name, Header: settings.Header, From: settings.From, Env: settings.Env, Intercept: settings.Intercept}
 		var err error
 		if u.URL, err = settings.Target(); err != nil {

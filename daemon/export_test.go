@@ -47,12 +47,18 @@ func (d *Daemon) Do(request schema.Request) ([]byte, error) {
 
 // ServeNetwork serves an agent's sockets.
 func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
-	return d.networks.Serve(pid, s, egress.Own{})
+	return d.ServeNetworkOf(pid, s, nil)
+}
+
+// ServeNetworkOf serves the sockets of an agent that has logins of its own.
+func (d *Daemon) ServeNetworkOf(pid int64, s egress.Sockets, logins map[string]string) (stop func()) {
+	n := d.networks.Needs(context.Background(), pid, logins, func(int) string { return "" })
+	return d.networks.Serve(pid, s, egress.Own{Logins: n.Logins})
 }
 
 // NetworkNeeds returns what an agent's network needs.
 func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uint16, upstreams []string, env map[string]string, bundle string) {
-	n := d.networks.Needs(pid, upstream)
+	n := d.networks.Needs(context.Background(), pid, nil, upstream)
 	return n.Ports, n.Upstreams, n.Env, n.Bundle
 }
 

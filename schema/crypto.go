@@ -11,6 +11,7 @@ const Crypto Domain = "crypto"
 type SealInput struct {
 	Target
 	Plaintext string  `json:"plaintext" keep:"never" doc:"Text to seal, at most 8000 bytes together with aad. Encode binary data first, for example in base64."`
+	Key       *string `json:"key,omitzero" keep:"always" enum:"host" doc:"host: seal with the host key of this kernel, which needs no SSH key of a person. Only the kernel opens such a value, for upstreams; Crypto.Open does not. Default: the key that the kernel has for secrets."`
 	AAD       *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"Additional data that is authenticated but not encrypted, at most 1024 bytes, such as the key that the value is stored under. It is journaled, so it must not be a secret."`
 }
 

@@ -126,6 +126,9 @@ type NetUsage struct {
 	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether part is estimated: the answer did not report its usage, so its tokens are counted from its text."`
 }
 
+// LoginKey returns the key of a login that the kernel holds for upstreams, which is sealed with its host key.
+func LoginKey(name string) string { return "vault/login/" + name }
+
 // UpstreamName reports whether name is a valid name of an upstream: lower-case letters, digits and hyphens.
 func UpstreamName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""

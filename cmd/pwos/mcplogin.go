@@ -44,7 +44,7 @@ func newMCPLogin(a *app) *cobra.Command {
 and waits up to 5 minutes for the browser to return to 127.0.0.1. BROWSER names
 another browser.
 
-The login is sealed with the kernel's key and stored as vault/mcp/NAME. The kernel adds
+The login is sealed with the kernel's host key and stored as vault/mcp/NAME. The kernel adds
 the token to requests of the server's agent, and renews it; the agent never sees it. Tools
 that were not accepted yet are accepted then, and printed.
 
@@ -81,9 +81,6 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if err != nil {
 		return err
 	}
-	if _, err := client.Call(ctx, c, schema.CryptoDerive, &schema.DeriveInput{}); err != nil { // checks that the kernel can seal
-		return err
-	}
 	o := &oauth.Options{ClientID: f.clientID, Scopes: f.scopes, Show: a.browse}
 	if f.clientSecret != "" {
 		if o.ClientSecret, err = openSecret(ctx, c, f.clientSecret); err != nil {
@@ -104,16 +101,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if err != nil {
 		return err
 	}
-	key := loginKey(name)
-	sealed, err := client.Call(ctx, c, schema.CryptoSeal, &schema.SealInput{Plaintext: text, AAD: &key})
-	if err != nil {
-		return err
-	}
-	value, err := schema.Marshal(sealed.Value)
-	if err != nil {
-		return err
-	}
-	if _, err := client.Call(ctx, c, schema.MemorySet, &schema.MemorySetInput{Key: key, Value: value}); err != nil {
+	if err := keepSealed(ctx, c, loginKey(name), text); err != nil {
 		return err
 	}
 	a.Say("logged in at %s", name)

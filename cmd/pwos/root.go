@@ -92,7 +92,7 @@ const operate = "Operate the kernel"
 // verbs returns all verbs, grouped by subject.
 func verbs(a *app) []subject {
 	return []subject{
-		{"Run an agent host", newHosts()},
+		{"Run an agent host", append(newHosts(), newLogin(a), newLogout(a))},
 		{"Run agents", []*cobra.Command{
 			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newProfile(a), newSettings(),
 		}},

@@ -113,7 +113,7 @@ as a profile, with rules for the keys and hosts that were used.`,
 			for _, name := range job.unpassed {
 				a.note("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
 			}
-			if err := a.greet(job); err != nil {
+			if err := a.greet(cmd.Context(), job); err != nil {
 				return err
 			}
 			return a.run(cmd.Context(), job)

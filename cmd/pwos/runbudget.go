@@ -1,36 +1,36 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/preset"
-	"github.com/promptware-os/pwos/internal/version"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // countable returns an error if the budget of an agent host is of tokens or dollars, and the kernel cannot count them, since the host's
 // requests to its model do not go through it.
-func (j *job) countable(host *preset.Host) error {
+func (a *app) countable(ctx context.Context, j *job, host *preset.Host) error {
 	if b := &j.profile.Budget; b.Tokens == nil && b.USD == nil || len(host.Upstreams) == 0 {
 		return nil
 	}
-	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
-	if err != nil {
+	by, err := a.routeOf(ctx, j, host)
+	if err != nil || by != nil {
 		return err
 	}
-	var names []string
+	var ways []string
 	for _, u := range host.Upstreams {
-		if _, configured := cfg.Upstream[u.Name]; configured && j.uses(u.Name) {
-			return nil
+		if l := preset.LoginNamed(u.Name); l != nil {
+			ways = append(ways, fmt.Sprintf("%s or the variable %s", quote.Command("pwos", "login", l.Name), l.Variable))
+		} else {
+			ways = append(ways, "[upstream."+u.Name+"] in the kernel's configuration")
 		}
-		names = append(names, "[upstream."+u.Name+"]")
 	}
-	return fmt.Errorf("a budget of tokens or dollars counts requests that the kernel makes with a key of its own, and %s would make them with its own login: "+
-		"give the kernel the key, as %s in %s (docs/doors.md), or leave out tokens and usd", host.Name, strings.Join(names, " or "), cfg.File)
+	return cli.Misuse("pwos run", fmt.Errorf("a budget of tokens or dollars counts requests that the kernel makes, and %s would make them with a login of its own: "+
+		"give the kernel a key, with %s (docs/doors.md), or leave out tokens and usd", host.Name, strings.Join(ways, ", or ")))
 }
 
 // uses reports whether the agent is allowed an upstream, in a network that the kernel serves.

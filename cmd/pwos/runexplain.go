@@ -23,6 +23,7 @@ import (
 type explained struct {
 	schema.ExplainOutput
 	name, home string
+	login      string // of an agent host; "": it is none
 	rules      []schema.PolicyRule
 }
 
@@ -32,13 +33,14 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 		return err
 	}
 	host, err := hostOf(j.profile.Preset, j.args)
-	if err == nil && host != nil {
-		err = j.countable(host)
-	}
 	if err != nil {
 		return cli.Misuse("pwos run", err)
 	}
-	e := explained{name: j.input.ChildAgentID, home: cmp.Or(j.home, j.input.Program.Env["HOME"])}
+	login, err := a.explainLogin(ctx, j, host)
+	if err != nil {
+		return err
+	}
+	e := explained{name: j.input.ChildAgentID, login: login, home: cmp.Or(j.home, j.input.Program.Env["HOME"])}
 	if e.home == "" {
 		homes, err := j.homes()
 		if err != nil {
@@ -89,12 +91,13 @@ func shippedRules(profile string, loaded *schema.PolicyShowOutput) (rules []sche
 // printRunExplainedJSON prints the kernel's answer, with what the client has added to it.
 func (a *app) printRunExplainedJSON(e *explained) error {
 	text, err := schema.Marshal(&struct {
-		Name string `json:"name"`
-		Home string `json:"home"`
+		Name  string `json:"name"`
+		Home  string `json:"home"`
+		Login string `json:"login,omitzero"`
 		schema.ExplainOutput
 		Asked   []string `json:"asked"`
 		Refused []string `json:"refused"`
-	}{e.name, e.home, e.ExplainOutput, e.asked(), e.refused()})
+	}{e.name, e.home, e.login, e.ExplainOutput, e.asked(), e.refused()})
 	if err != nil {
 		return err
 	}
@@ -223,7 +226,7 @@ func (e *explained) reachable() []string {
 			names = append(names, "port "+port+" of this machine")
 		}
 	}
-	return []string{listOr(names, "nothing: --host NAME lets it reach one")}
+	return []string{listOr(names, "nothing: --host NAME lets it reach one"), e.login}
 }
 
 func (e *explained) undone() []string {

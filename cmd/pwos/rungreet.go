@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -9,9 +10,10 @@ import (
 )
 
 // greet says at the first start of an agent host in a project, at a terminal, what it may do, and what its user may.
-func (a *app) greet(j *job) error {
+func (a *app) greet(ctx context.Context, j *job) error {
 	dir := j.input.Program.Cwd
-	if host, err := hostOf(j.profile.Preset, j.args); err != nil || host == nil || dir == nil || j.detach || !a.StderrTerminal() {
+	host, err := hostOf(j.profile.Preset, j.args)
+	if err != nil || host == nil || dir == nil || j.detach || !a.StderrTerminal() {
 		return err
 	}
 	project, err := projectOf(*dir)
@@ -22,15 +24,22 @@ func (a *app) greet(j *job) error {
 	if err != nil || answer.told {
 		return err
 	}
-	for _, line := range j.greeting(*dir) {
+	by, err := a.routeOf(ctx, j, host)
+	if err != nil {
+		return err
+	}
+	for _, line := range j.greeting(*dir, by.says(host)) {
 		a.Say("%s", line)
 	}
 	answer.told = true
-	return answer.keep()
+	if err := answer.keep(); err != nil || !a.inForeground() {
+		return err
+	}
+	return a.offerLogins(ctx, j)
 }
 
-// greeting returns what the job's agent may do in a directory, in five lines.
-func (j *job) greeting(dir string) []string {
+// greeting returns what the job's agent may do in a directory, in five lines. login says where its login is.
+func (j *job) greeting(dir, login string) []string {
 	name, s := j.input.ChildAgentID, j.input.Program.Sandbox
 	runs := fmt.Sprintf("%s runs confined in %s as %q", view.Escaped(j.args[0]), short(dir), name)
 	writes := "it writes here and in a home of its own, and reads toolchains; your credentials and .env stay hidden"
@@ -52,6 +61,7 @@ func (j *job) greeting(dir string) []string {
 	case s.Network() == "kernel":
 		reaches = fmt.Sprintf("it reaches servers of %d names; no other one", len(hosts))
 	}
+	reaches += "; " + login
 	undo := fmt.Sprintf("every step can be undone: %s; %s shows them", quote.Line("pwos", "undo", name, "--last", "10m"), quote.Line("pwos", "steps", name))
 	more := "questions wait in \"pwos approvals\"; more: \"pwos console\""
 	if j.profile.Name != "" {

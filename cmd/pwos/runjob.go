@@ -16,6 +16,7 @@ import (
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/gitdirs"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
@@ -44,6 +45,7 @@ type job struct {
 	git      *gitdirs.Session // what it has of the repositories of its project; nil: none
 	signing  string           // settings of git that sign
 	as       runUser          // the user that it runs as
+	logins   []*preset.Login  // of the environment, which it uses
 	home     string           // the directory that the settings name as its home; "": the one that its name has
 }
 

@@ -46,8 +46,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if err := installed(host, j.args[0]); err != nil {
 		return err
 	}
-	if err := j.countable(host); err != nil {
-		return cli.Misuse("pwos run", err)
+	j.takeLogins(host)
+	if err := a.countable(ctx, j, host); err != nil {
+		return err
 	}
 	doors, err := a.doors(host.Name)
 	if err != nil {

@@ -21,7 +21,7 @@ type Net struct {
 type Upstream struct {
 	URL       string   `toml:"url"`       // https:, or http: on loopback; its path is the prefix of every request's path
 	Header    string   `toml:"header"`    // of the credential, with the prefix of its value: "Authorization: Bearer"
-	From      string   `toml:"from"`      // key of the sealed credential, below vault/
+	From      string   `toml:"from"`      // key of the sealed credential, below vault/, or login: and the name of a login
 	Allow     []string `toml:"allow"`     // allowed requests, such as "POST /v1/…"
 	Headers   []string `toml:"headers"`   // names of request headers that are forwarded; nil: schema.KnownHeaders
 	Env       string   `toml:"env"`       // the agent's variable with the base URL; "": only PWOS_UPSTREAM_<NAME>
@@ -33,6 +33,20 @@ const upstreams = "upstream."
 
 // Target returns the address of the upstream, which Check has accepted.
 func (u *Upstream) Target() (*url.URL, error) { return url.Parse(u.URL) }
+
+// Upstreams returns the upstreams: those of the vendors whose credentials the kernel takes as logins, unless the configuration has
+// another of the name, and the others of the configuration. One of a login that the kernel does not hold is not offered.
+func (c *Config) Upstreams() map[string]Upstream {
+	all := map[string]Upstream{
+		"anthropic": {URL: "https://api.anthropic.com", Header: "X-Api-Key", From: "login:anthropic", Allow: []string{"GET /v1/…", "POST /v1/…"}},
+		// A token of a subscription, which Claude Code alone may use.
+		"claude": {URL: "https://api.anthropic.com", Header: "Authorization: Bearer", From: "login:claude", Allow: []string{"GET /…", "POST /…"}},
+		"gemini": {URL: "https://generativelanguage.googleapis.com", Header: "X-Goog-Api-Key", From: "login:gemini", Allow: []string{"GET /…", "POST /…"}},
+		"openai": {URL: "https://api.openai.com/v1", Header: "Authorization: Bearer", From: "login:openai", Allow: []string{"GET /v1/…", "POST /v1/…"}},
+	}
+	maps.Copy(all, c.Upstream)
+	return all
+}
 
 // upstreamFaults reports invalid upstreams.
 func (c *Config) upstreamFaults(refuse func(key, format string, args ...any)) {
@@ -94,8 +108,9 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 	if !headerName(name) || strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		refuse(key+".header", "%q must be the name of a header, such as x-api-key, or a header with the text before the credential, such as \"Authorization: Bearer\"", u.Header)
 	}
-	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); !ok || rest == "" {
-		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai", u.From)
+	login, isLogin := strings.CutPrefix(u.From, "login:")
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); (!ok || rest == "") && !(isLogin && schema.UpstreamName(login)) {
+		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai, or a login, such as login:openai", u.From)
 	}
 	if len(u.Allow) == 0 {
 		refuse(key+".allow", "lists no requests, so all would be refused: name some, such as \"POST /v1/…\"")

@@ -195,7 +195,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 func (s *State) beside() *State {
 	return &State{
 		Dir: s.Dir, Journal: s.Journal, log: s.log, means: s.means, make: s.make, Budgets: budget.New(),
-		Snapshots: s.Snapshots, Seal: s.Seal, HostKey: s.HostKey, Web: s.Web, Space: s.Space, Tree: s.Tree,
+		Snapshots: s.Snapshots, Seal: s.Seal, HostKey: s.HostKey, Variables: s.Variables, Web: s.Web, Space: s.Space, Tree: s.Tree,
 	}
 }
 

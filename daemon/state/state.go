@@ -73,8 +73,10 @@ type State struct {
 
 	Seal    *vault.Key      // the kernel's sealing key
 	HostKey *access.HostKey // nil: none
-	Web     *fetch.Runner
-	Booted  schema.BootedInput // this start
+	// Variables seals with the host key; nil: there is none.
+	Variables *access.Variables
+	Web       *fetch.Runner
+	Booted    schema.BootedInput // this start
 
 	Space *uri.Space   // name space
 	Tree  *rootfs.Tree // the files of it
@@ -89,6 +91,11 @@ func Open(ctx context.Context, cfg *config.Config, version string, key *access.H
 		means: means, Dir: filepath.Join(cfg.StateDir, "journal"), log: log, HostKey: key, Keys: idempotency.New(), Metrics: metrics.New(), Budgets: budget.New(),
 	}
 	s = made // closed again at a failure
+	if key != nil {
+		if s.Variables, err = access.NewVariables(ctx, key); err != nil {
+			return nil, fmt.Errorf("use host key: %w", err)
+		}
+	}
 	s.Journal, err = s.openJournal(key)
 	if err != nil {
 		return nil, err
@@ -183,11 +190,19 @@ func (s *State) makeDomains(cfg *config.Config, version string) error {
 	s.Domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.Self, schema.Process: s.Processes, schema.Capability: s.Tokens, schema.Resource: s.ledger,
 		schema.Memory: s.Memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.Seal), schema.Http: http.New(s.Web.Check),
+		schema.Crypto: crypto.New(s.Seal, s.hostSealer()), schema.Http: http.New(s.Web.Check),
 		schema.Net: network.New(egress.Admits), schema.Job: s.Jobs, schema.Budget: budget.NewDomain(s.Budgets, view),
 		schema.Approval: s.Approvals, schema.Rewind: s.Rewind, schema.StepDomain: s.Steps,
 	}
 	return nil
+}
+
+// hostSealer returns what seals with the host key, nil if there is none.
+func (s *State) hostSealer() crypto.Sealer {
+	if s.Variables == nil {
+		return nil
+	}
+	return s.Variables.Held()
 }
 
 func governance(deny []config.Deny) []ipc.Rule {

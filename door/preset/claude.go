@@ -23,10 +23,13 @@ func claude() *Host {
 		Files:    map[string]string{".claude/settings.json": "{}\n"},
 		Reserved: []string{"--settings"},
 		// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.
-		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},
-		Dialect:   hook.Dialect{Failures: true},
-		Upstreams: []Upstream{{"anthropic", map[string]string{"ANTHROPIC_BASE_URL": "$url", "ANTHROPIC_AUTH_TOKEN": held}}},
-		Servers:   []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
+		Events:  []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},
+		Dialect: hook.Dialect{Failures: true},
+		Upstreams: []Upstream{
+			{"claude", map[string]string{"ANTHROPIC_BASE_URL": "$url", "CLAUDE_CODE_OAUTH_TOKEN": held}},
+			{"anthropic", map[string]string{"ANTHROPIC_BASE_URL": "$url", "ANTHROPIC_AUTH_TOKEN": held}},
+		},
+		Servers: []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
 		Tools: Tools{
 			Read: []string{"Read"}, Write: []string{"Edit", "MultiEdit", "NotebookEdit", "Write"},
 			Run: []string{"Bash"}, Search: []string{"Glob", "Grep", "ToolSearch", "WebSearch"},

@@ -107,7 +107,8 @@ var errEnded = fault.CallCancelled.New("the agent has ended")
 // Own is what only one process has.
 type Own struct {
 	Upstreams []*Upstream
-	Published []*Published // by Listen
+	Logins    map[string]string // credentials in place of those of upstreams, by the upstream's name
+	Published []*Published      // by Listen
 }
 
 // Serve serves the sockets of process pid, and what it publishes, until stop is called, and closes them then. stop closes every connection, and returns after all outcomes are journaled and every goroutine has ended. It may be called

@@ -160,9 +160,12 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
 		defer done()
-		secret, err := u.Secret(ctx)
-		if err != nil {
-			return nil, err
+		secret, given := a.own.Logins[u.Name]
+		if !given {
+			var err error
+			if secret, err = u.Secret(ctx); err != nil {
+				return nil, err
+			}
 		}
 		answered = true
 		x = &use{upstream: u, prices: a.Prices, asked: asked, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}

@@ -24,6 +24,7 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/quote"
 )
 
 // Options has the settings of Networks.
@@ -45,13 +46,22 @@ type Upstream struct {
 	Name   string
 	URL    *url.URL
 	Header string // with the part of its value before the credential, such as "Authorization: Bearer"
-	From   string // key of the sealed credential in memory
+	From   string // key of the sealed credential in memory, or login: and the name of a login
 	Env    string // environment variable with its base URL inside an agent, in addition to PWOS_UPSTREAM_NAME, or ""
 	Rules  []schema.NetRule
 
 	Headers schema.NetHeaders // of requests that are forwarded; nil: schema.KnownHeaders
 
 	Intercept bool // also answer connections of agents to the host of URL
+}
+
+// Login returns the name of the login that the upstream takes, "" if it takes none.
+func (u *Upstream) Login() string {
+	name, _ := strings.CutPrefix(u.From, "login:")
+	if name == u.From {
+		return ""
+	}
+	return name
 }
 
 // path returns the prefix of the paths of requests.
@@ -74,7 +84,7 @@ func New(o Options) (*Networks, error) {
 		u := &o.Upstreams[i]
 		made, err := egress.NewUpstream(egress.UpstreamConfig{
 			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules, Headers: u.Headers,
-			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u.Name, u.From) },
+			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("configuration: upstream.%s: %w", u.Name, err)
@@ -112,10 +122,17 @@ func affordable(wanted int) int {
 
 // secret returns the opened credential of an upstream, which is in the memory of the kernel's own origin.
 // The error for the agent has only the name of the upstream.
-func (n *Networks) secret(ctx context.Context, upstream, key string) (string, error) {
-	secret, err := n.Vault.Open(ctx, strings.TrimPrefix(key, "/"))
+func (n *Networks) secret(ctx context.Context, u *Upstream) (string, error) {
+	upstream, key, login := u.Name, strings.TrimPrefix(u.From, "/"), u.Login()
+	if login != "" {
+		key = schema.LoginKey(login)
+	}
+	secret, err := n.Vault.Open(ctx, key)
 	if err != nil {
 		n.Log.Warn("credential of an upstream cannot be opened", "upstream", upstream, "from", key, "error", err)
+		if login != "" {
+			return "", fault.UpstreamNoCredential.New("the kernel holds no login %s that it can open: the operator gives it one with %s", login, quote.Command("pwos", "login", login))
+		}
 		return "", fault.UpstreamNoCredential.New("the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
 			upstream, upstream)
 	}
@@ -167,14 +184,16 @@ type Needs struct {
 	Locals    []uint16 // services of this machine's loopback
 	Upstreams []string // names of the upstreams that need a listener
 	Env       map[string]string
-	Bundle    string // file that must be visible inside the agent, or ""
+	Bundle    string            // file that must be visible inside the agent, or ""
+	Logins    map[string]string // its own credentials, by the name of the upstream
 }
 
-// Needs returns the needs of the network of pid. upstream returns the base URL inside the agent of the upstream with an index. A port
-// that is granted later is served only by the proxy, and an upstream that is granted later only after the next start.
-func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
+// Needs returns the needs of the network of pid, which has logins of its own. upstream returns the base URL inside the agent of the
+// upstream with an index. A port that is granted later is served only by the proxy; an upstream that is granted later, or whose login is
+// given later, only after the next start.
+func (n *Networks) Needs(ctx context.Context, pid int64, logins map[string]string, upstream func(index int) string) Needs {
 	token, tick := n.Egress.Tokens.Token(pid), n.Egress.Tick()
-	p := Needs{Ports: []uint16{80, 443}, Locals: token.Localhosts(tick), Env: map[string]string{}}
+	p := Needs{Ports: []uint16{80, 443}, Locals: token.Localhosts(tick), Env: map[string]string{}, Logins: map[string]string{}}
 	for _, host := range egress.Hosts(token.Hosts(tick)) {
 		if port := host.Ported(); port != 0 {
 			p.Ports = append(p.Ports, port)
@@ -187,6 +206,13 @@ func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
 			continue
 		}
 		u := n.upstreams[name]
+		if login := u.Login(); login != "" {
+			if own, given := logins[login]; given {
+				p.Logins[name] = own
+			} else if _, err := n.Vault.Open(ctx, schema.LoginKey(login)); errors.Is(err, fault.MemoryNotFound) {
+				continue // the program uses its own; of one that cannot be opened it is told when it makes a request
+			}
+		}
 		base := upstream(len(p.Upstreams)) + u.path()
 		p.Upstreams = append(p.Upstreams, name)
 		p.Env["PWOS_UPSTREAM_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = base

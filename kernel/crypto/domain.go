@@ -53,13 +53,23 @@ type Domain struct {
 	kernel.Stateless
 	kernel.Handlers
 	identity Identity
+	host     Sealer
 }
 
-// New returns the domain of a kernel with the given identity.
-func New(identity Identity) *Domain {
-	d := &Domain{identity: identity}
+// New returns the domain of a kernel with the given identity. host seals with its host key; nil: it has none.
+func New(identity Identity, host Sealer) *Domain {
+	d := &Domain{identity: identity, host: host}
+	withKey := ready(d, seal)
 	d.Handlers = kernel.Bind(schema.Crypto,
-		kernel.Command(schema.CryptoSeal, ready(d, seal), nil), // the caller stores what was sealed
+		kernel.Command(schema.CryptoSeal, func(call *kernel.Call, in *schema.SealInput) (out schema.SealOutput, err error) {
+			switch {
+			case in.Key == nil:
+				return withKey(call, in)
+			case d.host == nil:
+				return out, fault.CryptoNoSealer.New("this kernel has no host key")
+			}
+			return seal(d.host, in)
+		}, nil), // the caller stores what was sealed
 		kernel.Query(schema.CryptoOpen, ready(d, open)),
 		kernel.Query(schema.CryptoDerive, ready(d, derive)),
 	)

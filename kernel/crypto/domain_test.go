@@ -48,7 +48,7 @@ func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool
 	if invalid != nil {
 		t.Fatal(invalid)
 	}
-	return crypto.New(identity).Decide(&kernel.Call{Request: kernel.Request{Message: schema.Message{Type: typ}, Syscall: row, Input: in}, Decision: kernel.Decision{Waited: kernel.Waited{Final: final}}})
+	return crypto.New(identity, shaky{}).Decide(&kernel.Call{Request: kernel.Request{Message: schema.Message{Type: typ}, Syscall: row, Input: in}, Decision: kernel.Decision{Waited: kernel.Waited{Final: final}}})
 }
 
 func TestAnswers(t *testing.T) {
@@ -136,7 +136,7 @@ func TestPending(t *testing.T) {
 // TestHasNoState: there is nothing to snapshot, and any snapshot is refused.
 func TestHasNoState(t *testing.T) {
 	t.Parallel()
-	d := crypto.New(shaky{})
+	d := crypto.New(shaky{}, nil)
 	d.Apply(&kernel.Call{})
 	var chunks [][]byte
 	testkit.Must(t, d.Snapshot()(func(chunk []byte) error { chunks = append(chunks, chunk); return nil }))

@@ -159,7 +159,7 @@ func (d *Domain) checkProgramAbroad(call *kernel.Call, p *schema.Program) *fault
 	for _, member := range []struct {
 		name  string
 		given bool
-	}{{"cwd", p.Cwd != nil}, {"snapshot", p.Snapshot != nil}, {"stdio", p.Stdio != nil}, {"stderr", p.Stderr != nil}, {"sign", p.Sign != nil}, {"secrets", p.Secrets != nil}, {"upstream", p.Upstream != nil}} {
+	}{{"cwd", p.Cwd != nil}, {"snapshot", p.Snapshot != nil}, {"stdio", p.Stdio != nil}, {"stderr", p.Stderr != nil}, {"sign", p.Sign != nil}, {"secrets", p.Secrets != nil}, {"logins", p.Logins != nil}, {"upstream", p.Upstream != nil}} {
 		if member.given {
 			return kernel.Invalid(member.name, "is for programs of this kernel: only the operator of the other one may choose it there")
 		}

@@ -127,6 +127,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if err := checkUpstream(p); err != nil {
 		return err
 	}
+	if err := checkLogins(p); err != nil {
+		return err
+	}
 	if err := checkPublish(p); err != nil {
 		return err
 	}
@@ -162,6 +165,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.Secrets != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name secrets", call.PID).WithFix("only the operator may; leave out secrets")
+	}
+	if p.Logins != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name logins", call.PID).WithFix("only the operator may; leave out logins, and it has those of its spawner")
 	}
 	if p.Upstream != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name an upstream", call.PID).WithFix("only the operator may; leave out upstream")
@@ -246,6 +252,19 @@ func checkUpstream(p *schema.Program) *fault.Fault {
 	return nil
 }
 
+// checkLogins refuses credentials that no upstream could be sent.
+func checkLogins(p *schema.Program) *fault.Fault {
+	for name, secret := range p.Logins {
+		if !schema.UpstreamName(name) || secret == "" || nul(secret) {
+			return kernel.Invalid("logins", "cannot have a login %q: its name has lower-case letters, digits and hyphens, and the credential is a text without a NUL", name)
+		}
+	}
+	if p.Logins != nil && p.Sandbox.Network() != "kernel" {
+		return kernel.Invalid("logins", "are for upstreams, which are reached through the network kernel, and the program has %s", p.Sandbox.Network())
+	}
+	return nil
+}
+
 func nul(s string) bool { return strings.ContainsRune(s, 0) }
 
 // withoutCommand refuses options of a program if there is none.
@@ -256,6 +275,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 	}{
 		{"env", p.Env != nil},
 		{"secrets", p.Secrets != nil},
+		{"logins", p.Logins != nil},
 		{"upstream", p.Upstream != nil},
 		{"publish", p.Publish != nil},
 		{"cwd", p.Cwd != nil},

@@ -217,6 +217,11 @@ func TestProgramsRefused(t *testing.T) {
 		{"a secret without a vault", "", `"command":["a"],"secrets":{"A":"notes/1"}`, fault.InvalidInput, "secrets"},
 		{"a secret beside a value", "", `"command":["a"],"env":{"A":"1"},"secrets":{"A":"vault/1"}`, fault.InvalidInput, "secrets"},
 		{"secrets of no program", "", `"secrets":{"A":"vault/1"}`, fault.InvalidInput, "secrets"},
+		{"a login without a name", "", `"command":["a"],"logins":{"":"x"}`, fault.InvalidInput, "logins"},
+		{"a login without a credential", "", `"command":["a"],"logins":{"a":""}`, fault.InvalidInput, "logins"},
+		{"logins without a network for them", "", `"command":["a"],"logins":{"a":"x"},"sandbox":{"net":"none"}`, fault.InvalidInput, "logins"},
+		{"logins of no program", "", `"logins":{"a":"x"}`, fault.InvalidInput, "logins"},
+		{"an agent's choice of logins", "", `"command":["a"],"logins":{"a":"x"}`, fault.Forbidden, "logins"},
 		{"an agent's choice of secrets", "", `"command":["a"],"secrets":{"A":"vault/1"}`, fault.Forbidden, "secrets"},
 		{"an upstream that is no address", "", `"command":["a"],"upstream":{"url":"ftp://a/","from":"vault/1"}`, fault.InvalidInput, "upstream"},
 		{"an upstream that is read in two ways", "", `"command":["a"],"upstream":{"url":"https://a/b/../c","from":"vault/1"}`, fault.InvalidInput, "upstream"},
@@ -300,6 +305,21 @@ func TestReviewOfChildren(t *testing.T) {
 	}
 	if _, err := newShell(t).run(0, "Syscall.Spawn", `{"child_agent_id":"b","command":["a"],"sandbox":{"level":"off","review":"a"}}`); err == nil || !strings.Contains(err.Text(), "has no review") {
 		t.Errorf("without a sandbox: %v", err)
+	}
+}
+
+// TestLoginsOfChildren: what an agent spawns has its logins, where it has a network for them.
+func TestLoginsOfChildren(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	child := s.host(s.host(kernel.Operator, `,"logins":{"a":"x"}`), "")
+	grandchild := s.host(child, "")
+	alone := s.host(child, `,"sandbox":{"net":"none"}`)
+	s.check()
+	for _, hosted := range s.domain.Hosted() {
+		if got := hosted.Spec.Logins["a"]; (hosted.PID == child || hosted.PID == grandchild) && got != "x" || hosted.PID == alone && got != "" {
+			t.Errorf("pid %d has the login %q", hosted.PID, got)
+		}
 	}
 }
 

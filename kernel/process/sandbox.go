@@ -153,10 +153,15 @@ func (d *Domain) copied(spawner int64, p schema.Program) schema.Program {
 	return p
 }
 
-// inherited returns a program with what its spawner's program imposes on it: the user, and what follows from its sandbox.
+// inherited returns a program with what its spawner's program imposes on it: the user, and what follows from its sandbox. It has the
+// spawner's logins too: its grant says which upstreams it may use.
 func (d *Domain) inherited(spawner int64, p schema.Program) schema.Program {
-	if own, ok := d.table.programs.Get(spawner); ok && p.Command != nil && p.User == nil {
+	own, ok := d.table.programs.Get(spawner)
+	if ok && p.Command != nil && p.User == nil {
 		p.User = own.Spec.User
+	}
+	if ok && p.Command != nil && p.Logins == nil && p.Sandbox.Network() == "kernel" {
+		p.Logins = own.Spec.Logins
 	}
 	return d.copied(spawner, d.held(spawner, p))
 }

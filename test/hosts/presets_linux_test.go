@@ -21,6 +21,7 @@ type presetHost struct {
 	run    string   // the tool that runs a command
 	named  string   // the same in grants
 	env    []string // for programs of its own
+	login  string   // that the kernel adds, where it is not that of the configuration
 }
 
 func presetHosts() []presetHost {

@@ -348,8 +348,8 @@ func TestRunSession(t *testing.T) {
 	}
 }
 
-// TestRunPage runs the example of a confined session with a key in docs/doors.md literally, except for the server and the
-// user's home directory. Its last command is the first example of the page.
+// TestRunPage runs the example of a login in docs/doors.md literally, except for the server. Its last command is the first example of the
+// page, which runs before with the key in the environment.
 func TestRunPage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -366,20 +366,34 @@ func TestRunPage(t *testing.T) {
 		step{tool: "Memory_Set", input: object{"key": "build", "value": "green"}},
 		step{tool: "Bash", input: object{"command": "ls"}},
 	)
-	p.identity()
-	p.configure(strings.NewReplacer("https://api.anthropic.com", m.url, "/home/me/", p.Path("home")+"/").Replace(block("toml")))
+	p.configure(fmt.Sprintf("[upstream.anthropic]\nurl = %q\nheader = \"X-Api-Key\"\nfrom = \"login:anthropic\"\nallow = [\"POST /v1/…\"]\n", m.url))
 	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll("\n"+block("console"), "\n$ ", "\n")), "\n")
 	_, first, _ := strings.Cut(string(page), "\n$ pwos claude")
 	first, _, _ = strings.Cut(first, "\n")
-	if len(commands) != 2 || commands[1] != "pwos claude"+first {
+	if len(commands) != 3 || commands[2] != "pwos claude"+first {
 		t.Fatalf("the page has %q", commands)
 	}
-	for _, command := range commands {
+	for i, command := range append([]string{commands[2]}, commands...) {
 		cmd := p.command(t.Context(), "sh", "-c", command)
-		cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY="+canary)
+		key := ""
+		if i < 2 {
+			key = canary
+		}
+		cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY="+key)
 		s := screen.Sit(t, cmd, patience/3)
+		if i == 0 { // at its first start
+			s.Expect("your ANTHROPIC_API_KEY stays outside")
+			s.Expect("keep your ANTHROPIC_API_KEY too")
+			s.Enter("n")
+		}
 		if got := s.Status(); got != 0 {
 			t.Fatalf("%s: exit status %d", command, got)
+		}
+		if i == 0 {
+			m.expect("", "success", "")
+			if held := p.run("pwos", "login"); strings.Contains(held, `"kernel"`) {
+				t.Errorf("the kernel keeps what its user does not want it to: %s", held)
+			}
 		}
 	}
 	m.expect("", "success", "")

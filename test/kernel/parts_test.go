@@ -79,7 +79,7 @@ func assemble(t *testing.T) *parts {
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
 			schema.Job: job.New(nil), schema.Budget: budget.NewDomain(budget.New(), view), schema.Approval: approval.New(view), schema.Rewind: rewind.New(view), schema.StepDomain: step.New(view),
-			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
+			schema.Crypto: crypto.New(keyless{}, nil), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: idempotency.New(),
 		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,

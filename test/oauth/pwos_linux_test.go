@@ -28,7 +28,7 @@ func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
 	p := &place{newWorld(t), testkit.NewPlace(t, "")}
 	testkit.WriteFile(t, p.Path("ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw})))
-	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.Path("ca.pem"), p.Key(t))
+	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n", allow, p.Path("ca.pem"))
 	testkit.WriteFile(t, p.Path("config.toml"), config)
 	t.Cleanup(func() { p.run("", 0, "shutdown") })
 	return p
@@ -177,7 +177,7 @@ func TestBearer(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "127.0.0.0/8")
 	p.set(func() { p.access["secret"] = "" })
-	sealed := p.run("pwenc", 0, "call", "Crypto.Seal", "plaintext=secret")
+	sealed := p.run("pwenc", 0, "call", "Crypto.Seal", "plaintext=secret", "key=host")
 	value := regexp.MustCompile(`pwenc:v1:[^"]+`).FindString(sealed)
 	p.run("", 0, "mem", "set", "vault/docs", value)
 	p.run("it asks for a login", 1, "mcp", "add", "none", "--url", p.address())
