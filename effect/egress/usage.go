@@ -23,11 +23,11 @@ type meter struct {
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool  // the input tokens include those read from a cache, as in the answers of OpenAI and Gemini
+	within bool // the input tokens include those read from a cache, as in the answers of OpenAI and Gemini
 	// Gemini counts apart what a model has said and what it has thought.
 	said, thought int64
-	came   int64 // number of events with data, or of bytes of a JSON object
-	ended  bool  // the last event of a stream has been read
+	came          int64 // number of events with data, or of bytes of a JSON object
+	ended         bool  // the last event of a stream has been read
 }
 
 // mostTokens bounds the numbers that an answer can report, so that sums do not overflow.
