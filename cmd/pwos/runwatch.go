@@ -181,6 +181,7 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, connected
 		return end, w.takeDown(ctx, err)
 	}
 	w.life.follow(context.WithoutCancel(ctx), pid)
+	defer a.showQuestions(ctx, c, pid, own)()
 	if end, err = w.follow(ctx); err != nil {
 		return end, w.takeDown(ctx, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/panel"
 )
 
 // terminal is the pseudo-terminal of an agent. The agent's program has one end, wherever this process has a terminal as standard input,
@@ -30,6 +31,9 @@ type terminal struct {
 	keyed bool
 	tell  func(syscall.Signal) // forwards a signal to the program
 	log   *shownLog
+	// panel shows questions over what the program shows; nil: the keys are not its own, or the configuration has switched it off.
+	panel   *panel.Panel
+	answers chan panel.Answer // of a person, to them
 
 	before  *term.State // of own; nil: not attached
 	in      *cli.PatientFile
@@ -101,6 +105,7 @@ func (t *terminal) resize() error {
 	if err != nil {
 		return fmt.Errorf("resize terminal: %w", err)
 	}
+	t.panel.Resize(int(size.Col), int(size.Row)) // before the program hears of it, and draws
 	controlErr := raw.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) })
 	if err = errors.Join(err, controlErr); err != nil {
 		return fmt.Errorf("resize terminal: %w", err)
@@ -114,6 +119,11 @@ func (t *terminal) attach() (err error) {
 		return fmt.Errorf("connect terminal: %w", err)
 	}
 	t.out.to = t.own
+	if t.keyed {
+		if t.panel, t.answers = t.newPanel(); t.panel != nil {
+			t.out.to = t.panel
+		}
+	}
 	if t.in, err = cli.NewPatientFile(t.own); err != nil {
 		return err
 	}
@@ -149,8 +159,8 @@ func (t *terminal) typing() {
 			continue
 		}
 		n, err := t.own.Read(keys)
-		if n > 0 {
-			_, err = t.ours.Write(keys[:n])
+		if typed := t.panel.Typed(keys[:n]); len(typed) > 0 {
+			_, err = t.ours.Write(typed)
 		}
 		if err != nil {
 			return
@@ -190,6 +200,7 @@ func (t *terminal) suspend() {
 	default:
 	}
 	t.calm()
+	t.panel.Hide(true)
 	t.restore()
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	select {
@@ -225,6 +236,7 @@ func (t *terminal) takeBack() {
 		_, _ = term.MakeRaw(int(t.own.Fd()))
 	}
 	_ = t.resize()
+	t.panel.Hide(false)
 }
 
 // restore undoes takeBack.
@@ -242,12 +254,14 @@ func (t *terminal) detach() error {
 	if t.before == nil { // it was never attached
 		return errors.Join(ignoreClosed(t.hangUp()), ignoreClosed(t.theirs.Close()))
 	}
+	pending := t.panel.Close()            // lets all output through
 	_ = t.in.SetReadDeadline(time.Time{}) // stops the copying of keys
 	err := ignoreClosed(t.hangUp())
 	signal.Stop(t.signals)
 	close(t.signals)
 	close(t.over)
 	t.workers.Wait()
+	t.out.asked, t.out.statuses = t.out.asked || pending > 0, t.out.statuses+pending
 	_ = t.out.undo() // fails if the terminal is closed
 	if t.keyed && t.foreground() {
 		t.drain()

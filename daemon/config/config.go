@@ -47,6 +47,7 @@ type Config struct {
 	Blobs     Blobs              `toml:"blobs"`
 	Snapshots Snapshots          `toml:"snapshots"`
 	Record    Record             `toml:"record"`
+	Terminal  Terminal           `toml:"terminal"`
 	Steps     Steps              `toml:"steps"`
 
 	Net      Net                 `toml:"net"`
@@ -101,6 +102,20 @@ type Agents struct {
 	InFlightBytes         int64 `toml:"in_flight_bytes"`          // of requests in flight and answers not yet read
 	JournalBytesPerSecond int64 `toml:"journal_bytes_per_second"` // sustained
 	JournalBurstBytes     int64 `toml:"journal_burst_bytes"`      // at once, after a pause
+}
+
+// Terminal configures the terminal of "pwos run".
+type Terminal struct {
+	Attention string `toml:"attention"` // key after which keys are an answer to the question that is shown
+	Notify    Switch `toml:"notify"`    // a new question rings, and notifies the desktop
+}
+
+// Chord returns the control character of Attention, and how a key cap would name it; 0: no question is shown.
+func (t *Terminal) Chord() (char byte, name string) {
+	if letter, ok := strings.CutPrefix(t.Attention, "ctrl-"); ok && len(letter) == 1 {
+		return letter[0] & 0x1f, "Ctrl-" + letter
+	}
+	return 0, ""
 }
 
 // Record configures what is kept of agents besides the journal.

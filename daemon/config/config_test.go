@@ -70,7 +70,7 @@ func TestParse(t *testing.T) {
 		{name: "sealing key", text: "[crypto]\nidentity = '/k'", want: func(c *config.Config) { c.Crypto.Identity = "/k" }},
 
 		{name: "unknown key", text: "\nlimits.line_byte = 1", says: "line 2: limits.line_byte: no setting has this name: there are limits.line_bytes"},
-		{name: "unknown key in no table", text: "foo = 1", says: "line 1: foo: no setting has this name: there are [agents], [approval], [blobs], [clock], [cluster], [code], [crypto], [http], [ingest], [ipc], [journal], [limits], [listen], [log], [mounts], [net], [prices], [record], [resources], [snapshots], [steps], [tools], [upstream], authorized_keys, idle_timeout, init, origin, root, runtime_dir, state_dir"},
+		{name: "unknown key in no table", text: "foo = 1", says: "line 1: foo: no setting has this name: there are [agents], [approval], [blobs], [clock], [cluster], [code], [crypto], [http], [ingest], [ipc], [journal], [limits], [listen], [log], [mounts], [net], [prices], [record], [resources], [snapshots], [steps], [terminal], [tools], [upstream], authorized_keys, idle_timeout, init, origin, root, runtime_dir, state_dir"},
 		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},

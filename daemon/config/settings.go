@@ -166,6 +166,8 @@ func (c *Config) settings() []setting {
 		of("steps.max_files", &c.Steps.MaxFiles, 1_000_000, atLeast[int64](1)),
 		of("steps.max_bytes", &c.Steps.MaxBytes, 16<<30, atLeast[int64](1<<20)),
 		of("steps.file_bytes", &c.Steps.FileBytes, 1<<30, atLeast[int64](1)),
+		of("terminal.attention", &c.Terminal.Attention, "ctrl-]", must(attention, `%q must be off, or ctrl- with a letter other than h, i, j and m, or one of \ ] ^ _`)),
+		of("terminal.notify", &c.Terminal.Notify, On, must(in(On, Off), "%q must be on or off")),
 		of("record.terminals", &c.Record.Terminals, On, must(in(On, Off), "%q must be on or off")),
 		of("record.execs", &c.Record.Execs, On, must(in(On, Off), "%q must be on or off")),
 
@@ -222,6 +224,12 @@ func must[T any](ok func(T) bool, text string) func(T) string {
 		}
 		return text
 	}
+}
+
+// attention reports whether text names a key that terminals send as a control character of its own, or none.
+func attention(text string) bool {
+	letter, ok := strings.CutPrefix(text, "ctrl-")
+	return text == "off" || ok && len(letter) == 1 && strings.Contains(`abcdefgklnopqrstuvwxyz\]^_`, letter)
 }
 
 // address reports whether text is empty or HOST:PORT; the port is a number, 0 for any, and the host may be missing.

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/panel"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/version"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+// questions shows the questions of an agent and of its descendants at the terminal that the agent uses, and gives a person's answers.
+type questions struct {
+	app     *app
+	client  *client.Client
+	pid     int64
+	panel   *panel.Panel
+	answers chan panel.Answer
+	news    chan schema.ApprovalState
+	ours    map[int64]bool // processes, whether they are the agent or a descendant
+}
+
+// newPanel returns the panel of a terminal; nil if the configuration has switched it off. Answers come from the channel.
+func (t *terminal) newPanel() (*panel.Panel, chan panel.Answer) {
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
+	if err != nil { // the kernel has started with it
+		t.app.note("no questions are shown at this terminal: %v", err)
+		return nil, nil
+	}
+	chord, name := cfg.Terminal.Chord()
+	if chord == 0 {
+		return nil, nil
+	}
+	answers := make(chan panel.Answer, 1)
+	size, err := unix.IoctlGetWinsize(int(t.own.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		size = &unix.Winsize{Col: 80, Row: 24}
+	}
+	return panel.New(panel.Settings{
+		Out: t.own, Chord: chord, Name: name, ASCII: asciiTerminal(os.Getenv), Style: t.app.Style, Bell: cfg.Terminal.Notify == config.On,
+		May: t.foreground, Now: time.Now,
+		Decide: func(a panel.Answer) { answers <- a }, // the next one comes after the outcome of this one
+	}, int(size.Col), int(size.Row)), answers
+}
+
+// asciiTerminal reports whether the terminal's locale has no other characters.
+func asciiTerminal(getenv func(string) string) bool {
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return getenv("TERM") == "dumb" || !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
+}
+
+// showQuestions shows the questions of an agent until the returned function is called, at a terminal that has a panel.
+func (a *app) showQuestions(ctx context.Context, c *client.Client, pid int64, own *ownStdio) (stop func()) {
+	if own == nil || own.terminal == nil || own.terminal.panel == nil {
+		return func() {}
+	}
+	q := &questions{app: a, client: c, pid: pid, panel: own.terminal.panel, answers: own.terminal.answers, news: make(chan schema.ApprovalState), ours: map[int64]bool{pid: true, 0: false}}
+	ctx, cancel := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	var err error
+	workers.Go(func() { err = q.listen(ctx) })
+	workers.Go(func() { q.serve(ctx) })
+	return func() {
+		cancel()
+		workers.Wait()
+		if client.Answered(err) != nil {
+			a.note("questions of this agent were not shown here: %v", err)
+		}
+	}
+}
+
+// listen passes on the questions and answers that the kernel tells of.
+func (q *questions) listen(ctx context.Context) error {
+	options, err := q.app.Options()
+	if err != nil {
+		return err
+	}
+	c, err := client.Dial(ctx, options)
+	if err != nil {
+		return err
+	}
+	err = cli.SubscribeOn(ctx, c, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, _ schema.Message, s schema.ApprovalState) error {
+		select {
+		case q.news <- s:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	_ = c.Close() // it was read to its end, or ctx has ended
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serve handles what the kernel tells, answers, and time.
+func (q *questions) serve(ctx context.Context) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		if !q.panel.Busy() { // nothing is shown: no time passes
+			second.Stop()
+		} else {
+			second.Reset(time.Second)
+		}
+		select {
+		case s := <-q.news:
+			q.take(ctx, &s)
+		case answer := <-q.answers:
+			q.decide(ctx, answer)
+		case <-second.C:
+			q.panel.Tick()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take shows a question of the agent, or takes it away.
+func (q *questions) take(ctx context.Context, s *schema.ApprovalState) {
+	if s.State != schema.ApprovalWaiting {
+		q.panel.End(s.ID, "it is "+s.State)
+		return
+	}
+	if q.isOurs(ctx, s.PID) || s.PID == 0 && q.isNamed(ctx, s.Agent) {
+		q.panel.Ask(&panel.Question{ID: s.ID, Digest: s.Digest, Asked: time.UnixMilli(s.Asked), Expires: time.UnixMilli(s.Expires), View: view.QuestionOf(s)})
+	}
+}
+
+// isOurs reports whether a process is the agent or one of its descendants.
+func (q *questions) isOurs(ctx context.Context, pid int64) bool {
+	if ours, known := q.ours[pid]; known {
+		return ours
+	}
+	d, err := cli.Describe(ctx, q.client, pid)
+	if err != nil {
+		return false // it is forgotten, or the kernel has ended
+	}
+	q.ours[pid] = false // no process is its own ancestor
+	q.ours[pid] = q.isOurs(ctx, d.ParentPID)
+	return q.ours[pid]
+}
+
+// isNamed reports whether the kernel asks about the agent.
+func (q *questions) isNamed(ctx context.Context, name string) bool {
+	d, err := cli.Describe(ctx, q.client, q.pid)
+	return err == nil && d.AgentID == name
+}
+
+// decide gives a person's answer to the question that was shown: its id and its digest.
+func (q *questions) decide(ctx context.Context, answer panel.Answer) {
+	in := &schema.ApprovalDecideInput{ID: answer.Question.ID, Digest: &answer.Question.Digest, Decision: schema.Refuse}
+	how := "refused"
+	if answer.Why != "" {
+		in.Why = &answer.Why
+	}
+	switch seconds := int64(answer.For / time.Second); {
+	case answer.Approve && seconds > 0:
+		in.Decision, in.ForSeconds, how = schema.Approve, &seconds, "allowed for an hour"
+	case answer.Approve:
+		in.Decision, how = schema.Approve, "allowed once"
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
+	defer cancel()
+	_, err := cli.InvokeAs(ctx, q.client, schema.ApprovalDecide, in)
+	switch {
+	case errors.Is(err, fault.ApprovalOver), errors.Is(err, fault.ApprovalOther), errors.Is(err, fault.ApprovalUnknown):
+		q.panel.End(answer.Question.ID, "it is over") // and with it the question
+		err = errors.New(fault.Of(err).Text() + ": nothing was decided")
+	}
+	q.panel.Decided(answer.Question.ID, how, err)
+}
