@@ -78,7 +78,7 @@ lines'
 		/no/such 2>/dev/null
 		env -S "/bin/true split up"
 		echo a b | xargs /bin/true
-		for way in spawned at-directory in-memory by-number many long longest none empty-path; do "$1" t-execs $way; done`)
+		for way in spawned at-directory in-memory by-number many long longest none empty-path search; do "$1" t-execs $way; done`)
 	self, err := os.Executable()
 	testkit.Must(t, err)
 	c.Argv = append(c.Argv, self)
@@ -140,6 +140,10 @@ lines'
 		"/bin/true in DIR by " + helper + ": 3 arguments, 131047 bytes (cut)",
 		"/bin/true in DIR by " + helper + ": ",
 		" in DIR by " + helper + ": empty-path (missing)",
+		"/no/such/true in DIR by " + helper + ": true|a (missing)",
+		"/nowhere/true in DIR by " + helper + ": true|a (missing)",
+		"/no/such/true in / by " + helper + ": true|b (missing)",
+		"/bin/true in /dev by " + helper + ": true|b",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -180,6 +184,9 @@ func execs(args []string) int {
 		list = nil
 	case "empty-path":
 		path = ""
+	case "search":
+		searches()
+		return 0
 	}
 	argv, argErr := syscall.SlicePtrFromStrings(list)
 	name, nameErr := unix.BytePtrFromString(path)
@@ -189,6 +196,24 @@ func execs(args []string) int {
 	}
 	said(args[0], err)
 	return 0
+}
+
+// searches executes a program as a search in PATH does; an argument changes in its place, and so does the directory.
+func searches() {
+	arg := []byte("a\x00")
+	argv := []*byte{unsafe.SliceData([]byte("true\x00")), &arg[0], nil}
+	for _, try := range []struct {
+		path, dir string
+		arg       byte
+	}{{"/no/such/true\x00", ".", 'a'}, {"/nowhere/true\x00", ".", 'a'}, {"/no/such/true\x00", "/", 'b'}, {"/bin/true\x00", "/dev", 'b'}} {
+		arg[0] = try.arg
+		if err := unix.Chdir(try.dir); err != nil {
+			said("search", err)
+			return
+		}
+		unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(unsafe.StringData(try.path))), uintptr(unsafe.Pointer(&argv[0])), 0)
+	}
+	said("search", errors.New("nothing was executed"))
 }
 
 // TestExecsRecall: of what strace sees in the same run, the host is told of everything, and of nothing else: name and arguments of many

@@ -26,3 +26,9 @@ func (r Rules) Numbers() (list [][2]int) {
 	}
 	return list
 }
+
+// The ways to find the process of a thread, and its parent.
+var (
+	Family       = family
+	FamilyInProc = familyInProc
+)

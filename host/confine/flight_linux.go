@@ -105,7 +105,7 @@ func (c *Calls) ownElsewhere(file, pid int, st *unix.Stat_t) bool {
 
 // resolve opens the file at a path, or the link that is there, as a process sees it. Links of /proc are not followed: there they would be the daemon's.
 func resolve(pid int, path string, link bool) (int, error) {
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err := rootOf(pid)
 	if err != nil {
 		return -1, err
 	}
@@ -117,6 +117,16 @@ func resolve(pid int, path string, link bool) (int, error) {
 		}
 		path = dir + "/" + path
 	}
+	return resolveIn(root, path, link)
+}
+
+// rootOf opens the directory at which a process's paths begin.
+func rootOf(pid int) (int, error) {
+	return unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// resolveIn is resolve for an absolute path that begins at a directory.
+func resolveIn(root int, path string, link bool) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if link {
 		how.Flags |= unix.O_NOFOLLOW

@@ -60,9 +60,9 @@ type Calls struct {
 	ended    chan struct{}
 	waiting  chan struct{} // its capacity bounds the calls that wait
 	flights  sync.WaitGroup
-	begins   []byte                            // see readBegins
-	search   struct{ thread, pid, parent int } // of the last exec, if nothing was at its path: the next one may be of the same search
-	spent    time.Duration                     // see rest
+	begins   []byte        // see readBegins
+	search   search        // see look
+	spent    time.Duration // see rest
 	rested   time.Time
 }
 
@@ -85,6 +85,7 @@ func (c *Calls) Close() error {
 func (c *Calls) Serve() {
 	defer c.flights.Wait()
 	defer close(c.ended)
+	defer c.search.end()
 	raw, err := c.listener.SyscallConn()
 	if err != nil {
 		return
