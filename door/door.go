@@ -57,3 +57,12 @@ func (a *Agent) attach(ctx context.Context, c *client.Client, allow []string) (*
 	}
 	return client.Call(ctx, c, schema.ProcessAttach, in)
 }
+
+// Absent returns what a model is told, beside the error, about a call for whose approval nobody was there in time; "" for any other error.
+func Absent(err error) string {
+	if !errors.Is(err, fault.ApprovalPending) {
+		return ""
+	}
+	return ". A person was asked, and was not there to answer in time. Go on with something else, and do not look for another way to do this. " +
+		"The question stays open: once it is answered, exactly the same call goes through, or is refused"
+}

@@ -132,7 +132,7 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	case errors.Is(err, fault.CapabilityDenied):
 		return fmt.Errorf("pid %d may use no tool of %s: allow this one with %s", pid, q.Use.Host, quote.Command("pwos", "cap", "grant", strconv.FormatInt(pid, 10), "--add", name))
 	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
-		return fmt.Errorf("%s may not be used: %w", name, err)
+		return fmt.Errorf("%s may not be used: %w%s", name, err, door.Absent(err))
 	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():
 		return errors.New(name + " is denied: " + fault.Of(err).Text())
 	case err != nil:

@@ -80,7 +80,7 @@ func TestElicitNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := careful(t, 1500*time.Millisecond)
-			of(t, p).refused("Memory_Set", args{"key": "prod/x", "value": 1}, "waits for the approval q-1", `"pwos approve q-1"`, "approval.pending, 425")
+			of(t, p).refused("Memory_Set", args{"key": "prod/x", "value": 1}, "waits for the approval q-1", `"pwos approve q-1"`, "approval.pending, 425", "was not there to answer in time. Go on with something else")
 			if got := p.operator("Approval.List", `{"state":"waiting"}`); !strings.Contains(got, `"q-1"`) || asked.Load() > 0 {
 				t.Errorf("asked %d times: %s", asked.Load(), got)
 			}

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -282,5 +283,5 @@ func failed(err error) *sdk.CallToolResult {
 	if said := client.Answered(err); said != nil {
 		text = said.Error() + fmt.Sprintf(" [%s, %d]", said.ID, said.Code())
 	}
-	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text + door.Absent(err)}}}
 }
