@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
@@ -144,4 +145,23 @@ func Asks(printed string) bool {
 		_, _ = m.Write([]byte{printed[i]})
 	}
 	return m.asked
+}
+
+// Notified returns what the terminal is sent, and which program is run, for a question in an environment.
+func Notified(env, text string) (sent, run string) {
+	n := newNotifier(func(name string) string {
+		for word := range strings.FieldsSeq(env) {
+			if value, ok := strings.CutPrefix(word, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	n.find = func(program string) (string, error) { return "/bin/" + program, nil }
+	n.run = func(_ context.Context, path string, args ...string) {
+		run = strings.Join(append([]string{path}, args...), " ")
+	}
+	sent = n.notify(text)
+	n.wait()
+	return sent, run
 }

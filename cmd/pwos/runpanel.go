@@ -45,12 +45,17 @@ func (t *terminal) newPanel() (*panel.Panel, chan panel.Answer) {
 		return nil, nil
 	}
 	answers := make(chan panel.Answer, 1)
+	var notify func(string) string
+	if cfg.Terminal.Notify == config.On {
+		t.notifier = newNotifier(os.Getenv)
+		notify = t.notifier.notify
+	}
 	size, err := unix.IoctlGetWinsize(int(t.own.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		size = &unix.Winsize{Col: 80, Row: 24}
 	}
 	return panel.New(panel.Settings{
-		Out: t.own, Chord: chord, Name: name, ASCII: asciiTerminal(os.Getenv), Style: t.app.Style, Bell: cfg.Terminal.Notify == config.On,
+		Out: t.own, Chord: chord, Name: name, ASCII: asciiTerminal(os.Getenv), Style: t.app.Style, Notify: notify,
 		May: t.foreground, Now: time.Now,
 		Decide: func(a panel.Answer) { answers <- a }, // the next one comes after the outcome of this one
 	}, int(size.Col), int(size.Row)), answers

@@ -34,6 +34,8 @@ type terminal struct {
 	// panel shows questions over what the program shows; nil: the keys are not its own, or the configuration has switched it off.
 	panel   *panel.Panel
 	answers chan panel.Answer // of a person, to them
+	// notifier tells of them; nil: the configuration has switched it off.
+	notifier *notifier
 
 	before  *term.State // of own; nil: not attached
 	in      *cli.PatientFile
@@ -261,6 +263,9 @@ func (t *terminal) detach() error {
 	close(t.signals)
 	close(t.over)
 	t.workers.Wait()
+	if t.notifier != nil {
+		t.notifier.wait()
+	}
 	t.out.asked, t.out.statuses = t.out.asked || pending > 0, t.out.statuses+pending
 	_ = t.out.undo() // fails if the terminal is closed
 	if t.keyed && t.foreground() {

@@ -272,15 +272,15 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestBell rings once for questions that come together.
-func TestBell(t *testing.T) {
+// TestNotified: a person is notified once for questions that come together.
+func TestNotified(t *testing.T) {
 	t.Parallel()
-	d := sit(t, 80, 24, func(s *panel.Settings) { s.Bell = true })
+	d := sit(t, 80, 24, func(s *panel.Settings) { s.Notify = func(text string) string { return "\a" + text + "\n" } })
 	d.ask("q-1", "first")
 	d.ask("q-2", "second")
 	d.now = d.now.Add(time.Minute)
 	d.ask("q-3", "third")
-	if n := strings.Count(d.sent.String(), "\a"); n != 2 {
-		t.Errorf("%d bells", n)
+	if sent := d.sent.String(); strings.Count(sent, "\a") != 2 || !strings.Contains(sent, "\aclaude wants to run third\n") {
+		t.Errorf("sent: %q", sent)
 	}
 }

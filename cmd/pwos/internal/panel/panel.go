@@ -27,15 +27,15 @@ type Answer struct {
 
 // Settings are what a Panel needs of its surroundings.
 type Settings struct {
-	Out    io.Writer        // the terminal
-	Chord  byte             // a control character
-	Name   string           // of the chord
-	ASCII  bool             // the terminal shows nothing else
-	Style  view.Paint       // no highlighting if it returns the text
-	Bell   bool             // ring it for a new question
-	May    func() bool      // reports whether the terminal may be drawn at
-	Decide func(Answer)     // gives an answer, without waiting; Decided has the outcome
-	Now    func() time.Time // the clock
+	Out    io.Writer                // the terminal
+	Chord  byte                     // a control character
+	Name   string                   // of the chord
+	ASCII  bool                     // the terminal shows nothing else
+	Style  view.Paint               // no highlighting if it returns the text
+	Notify func(text string) string // returns what the terminal is sent about a new question; nil: nothing
+	May    func() bool              // reports whether the terminal may be drawn at
+	Decide func(Answer)             // gives an answer, without waiting; Decided has the outcome
+	Now    func() time.Time         // the clock
 }
 
 // Panel is safe for concurrent use. Hide, Resize, Typed and Close of a nil Panel leave everything to the program.
@@ -151,9 +151,9 @@ func (p *Panel) Ask(q *Question) {
 	p.open = append(p.open, q)
 	slices.SortStableFunc(p.open, func(a, b *Question) int { return a.Asked.Compare(b.Asked) })
 	now := p.Now()
-	if p.Bell && now.Sub(p.rang) >= quietTime && !p.within && p.May() {
+	if p.Notify != nil && now.Sub(p.rang) >= quietTime && !p.within && p.May() {
 		p.rang = now
-		_, _ = io.WriteString(p.Out, "\a")
+		_, _ = io.WriteString(p.Out, p.Notify(q.View.Sentence())) // fails if the terminal is closed
 	}
 	p.redraw(false)
 }
