@@ -86,8 +86,9 @@ func agentHomes() (agenthome.Store, error) {
 	return agenthome.Store(filepath.Join(state, "homes")), err
 }
 
-// giveHome gives the program its home, with the files for a home there, and returns where it is. nil files are none.
-func (j *job) giveHome(ctx context.Context, files func(home string) (map[string]string, error)) (path string, err error) {
+// giveHome gives the program its home, with the files for a home there, of which programs may be executed, and returns where it is. nil
+// files are none.
+func (j *job) giveHome(ctx context.Context, files func(home string) (map[string]string, error), programs ...string) (path string, err error) {
 	open := agenthome.At
 	at := j.home
 	if at == "" {
@@ -137,7 +138,7 @@ func (j *job) giveHome(ctx context.Context, files func(home string) (map[string]
 		}
 		maps.Copy(want, more)
 	}
-	if err := home.Prepare(want); err != nil {
+	if err := home.Prepare(want, programs...); err != nil {
 		return "", err
 	}
 	if program.Sandbox.Named() == "off" {

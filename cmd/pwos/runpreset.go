@@ -54,19 +54,29 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+	along := new(brought)
+	if user, err := os.UserHomeDir(); err == nil && j.as.other == nil { // links in the home of another user are not this user's
+		if along, err = bring(host, user); err != nil {
+			return cli.Misuse("pwos run", err)
+		}
+	}
 	var start preset.Start
 	home, err := j.giveHome(ctx, func(home string) (_ map[string]string, err error) {
 		doors.Home, doors.Trusted = home, trusted(j.input.Program.Cwd)
-		start, err = host.Start(doors)
-		return start.Files, err
-	})
+		if start, err = host.Start(doors); err == nil {
+			maps.Copy(start.Files, along.settings)
+		}
+		files := maps.Clone(along.files)
+		maps.Copy(files, start.Files)
+		return files, err
+	}, along.programs...)
 	if err != nil {
 		return err
 	}
 	program := &j.input.Program
 	if s := program.Sandbox; s.Named() != "off" {
 		s.Read = append(s.Read, doors.Server[0], doors.Hook[0])
-		for name := range start.Files { // it may only read them
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(start.Files)), along.names) { // it may only read them
 			s.Read = append(s.Read, filepath.Join(home, name))
 		}
 	}

@@ -19,8 +19,15 @@ func claude() *Host {
 			"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 			"IS_SANDBOX": "1", // allows root to skip the host's permission prompts
 		},
-		Passes:   []string{"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"},
-		Files:    map[string]string{".claude/settings.json": "{}\n"},
+		Passes: []string{"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"},
+		Files:  map[string]string{".claude/settings.json": "{}\n"},
+		Brings: []string{
+			".claude/CLAUDE.md", ".claude/rules", ".claude/commands", ".claude/skills", ".claude/agents", ".claude/output-styles",
+		},
+		Settings: Settings{File: ".claude/settings.json", Members: []string{
+			"alwaysThinkingEnabled", "attribution", "cleanupPeriodDays", "effortLevel", "includeCoAuthoredBy", "language", "model", "outputStyle", "permissions",
+			"prefersReducedMotion", "respectGitignore", "showTurnDuration", "spinnerTipsEnabled", "theme", "verbose",
+		}},
 		Reserved: []string{"--settings"},
 		// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.
 		Events:  []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},

@@ -19,6 +19,7 @@ func copilot() *Host {
 		},
 		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.UserPromptSubmit, hook.SessionEnd},
 		Dialect:   hook.Dialect{JSON: true, Server: "pwos-"},
+		Brings:    []string{".copilot/copilot-instructions.md", ".copilot/agents"},
 		FailsOpen: true,
 		Upstreams: []Upstream{
 			{"anthropic", map[string]string{"COPILOT_PROVIDER_TYPE": "anthropic", "COPILOT_PROVIDER_BASE_URL": "$url", "COPILOT_PROVIDER_API_KEY": held}},

@@ -18,6 +18,7 @@ func gemini() *Host {
 			".gemini/extensions/pwos/hooks/hooks.json":      `{"hooks":{{hooks}}}` + "\n",
 		},
 		// It tells nothing when a tool fails: then the next request to the model does.
+		Brings:    []string{".gemini/GEMINI.md", ".gemini/commands"},
 		Events:    []string{hook.BeforeTool, hook.AfterTool, hook.BeforeModel, hook.BeforeAgent, hook.SessionEnd},
 		FailsOpen: true,
 		Upstreams: []Upstream{{"gemini", map[string]string{"GOOGLE_GEMINI_BASE_URL": "$url", "GEMINI_API_KEY": held}}},

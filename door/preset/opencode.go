@@ -11,7 +11,11 @@ func opencode() *Host {
 				`"mcp":{"pwos":{"type":"local","command":{{mcp.argv}},"environment":{{mcp.env}},"enabled":true}}}`,
 			"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
-		Files:     map[string]string{".pwos/opencode.js": put + opencodePlugin},
+		Files: map[string]string{".pwos/opencode.js": put + opencodePlugin},
+		Brings: []string{
+			".config/opencode/AGENTS.md", ".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands",
+			".config/opencode/skill", ".config/opencode/skills",
+		},
 		Reserved:  []string{"--pure"},
 		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.UserPromptSubmit, hook.PostToolBatch},
 		Dialect:   hook.Dialect{Failures: true},

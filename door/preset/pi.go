@@ -12,6 +12,7 @@ func pi() *Host {
 			".pwos/pi.js":        put + piExtension,
 			".pi/agent/mcp.json": `{"mcpServers":{"pwos":{"command":{{mcp.command}},"args":{{mcp.args}},"env":{{mcp.env}},"exposure":"direct"}}}` + "\n",
 		},
+		Brings:  []string{".pi/agent/AGENTS.md", ".pi/agent/prompts", ".pi/agent/skills"},
 		Events:  []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.UserPromptSubmit, hook.SessionEnd},
 		Dialect: hook.Dialect{Failures: true},
 		Upstreams: []Upstream{

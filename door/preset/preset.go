@@ -21,6 +21,12 @@ type Host struct {
 	Passes []string
 	Files  map[string]string // below its home: it may only read them, and "pwos home import" replaces them
 
+	// Brings are files and directories of the user's set-up that come along, below the home of both: instructions, commands, skills. It may
+	// only read them.
+	Brings []string
+	// Settings are members of a file of the user's settings that come along, in place of that of Files: none runs a program or is a secret.
+	Settings Settings
+
 	// Reserved are options that the user may not give, since Args depends on being the only one that sets them.
 	Reserved []string
 
@@ -43,6 +49,12 @@ type Host struct {
 // Tools are the host's own tools by what they do, as they are named in grants. Others are of no kind.
 type Tools struct {
 	Read, Write, Run, Search []string
+}
+
+// Settings are members of a file of settings, in JSON, or in TOML where its name ends so.
+type Settings struct {
+	File    string // below the home
+	Members []string
 }
 
 // Upstream is a service whose key the kernel adds: what its host has in its environment then.

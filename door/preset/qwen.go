@@ -18,6 +18,7 @@ func qwen() *Host {
 		},
 		Events:    []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.UserPromptSubmit, hook.SessionEnd},
 		Dialect:   hook.Dialect{Failures: true},
+		Brings:    []string{".qwen/QWEN.md", ".qwen/commands", ".qwen/skills", ".qwen/agents"},
 		FailsOpen: true,
 		Upstreams: []Upstream{{"openai", map[string]string{"OPENAI_BASE_URL": "$url", "OPENAI_API_KEY": held, "QWEN_DEFAULT_AUTH_TYPE": "openai"}}},
 		Servers:   []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "chat.qwen.ai", "portal.qwen.ai"},

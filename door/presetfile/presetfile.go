@@ -23,6 +23,7 @@ type file struct {
 	Env       map[string]string `toml:"env"`
 	Passes    []string          `toml:"passes"`
 	Files     map[string]string `toml:"files"`
+	Brings    []string          `toml:"brings"`
 	Reserved  []string          `toml:"reserved"`
 	FailsOpen bool              `toml:"fails_open"`
 	Servers   []string          `toml:"servers"`
@@ -54,7 +55,7 @@ func Parse(at string, text []byte) (*preset.Host, error) {
 		return nil, fmt.Errorf("preset %s: %w", at, err)
 	}
 	h := &preset.Host{
-		Name: f.Name, Package: f.Package, Args: f.Args, Env: f.Env, Passes: f.Passes, Files: f.Files, Reserved: f.Reserved, FailsOpen: f.FailsOpen,
+		Name: f.Name, Package: f.Package, Args: f.Args, Env: f.Env, Passes: f.Passes, Files: f.Files, Brings: f.Brings, Reserved: f.Reserved, FailsOpen: f.FailsOpen,
 		Servers: f.Servers, Tools: preset.Tools(f.Tools),
 	}
 	for _, u := range f.Upstreams {
@@ -98,6 +99,11 @@ func check(h *preset.Host) error {
 	for _, name := range slices.Sorted(maps.Keys(h.Files)) {
 		if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
 			return fmt.Errorf("files are named by their path below the home, not %q", name)
+		}
+	}
+	for _, name := range h.Brings {
+		if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
+			return fmt.Errorf("brings names files by their path below the home, not %q", name)
 		}
 	}
 	_, err := h.Start(&preset.Doors{Server: []string{"pwos"}, Hook: []string{"pwos"}, Home: "/"})

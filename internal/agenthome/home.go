@@ -191,7 +191,7 @@ func (h *Home) beside(dir string) string {
 }
 
 // imported returns the files that Import has kept for each start.
-func (h *Home) imported() (map[string][]byte, error) {
+func (h *Home) imported() (map[string]file, error) {
 	root, err := os.OpenRoot(h.beside(seeds))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -199,10 +199,12 @@ func (h *Home) imported() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was imported: %w", err)
 	}
-	files := make(map[string][]byte)
+	files := make(map[string]file)
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
-			files[name], err = root.ReadFile(name)
+			var text []byte
+			text, err = root.ReadFile(name)
+			files[name] = file{text, plainMode}
 		}
 		return err
 	})
@@ -217,19 +219,19 @@ const maxImport = 64 << 20
 
 // Import copies a regular file to a name in the home. What is renewed at each start is kept outside, and put there at each.
 func (h *Home) Import(from, name string) error {
-	file, err := os.Open(from)
+	source, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxImport+1))
-	if err = errors.Join(err, file.Close()); err != nil {
+	text, err := io.ReadAll(io.LimitReader(source, maxImport+1))
+	if err = errors.Join(err, source.Close()); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
 	if len(text) > maxImport {
 		return fmt.Errorf("import: %s has more than %d bytes", from, maxImport)
 	}
 	if h.store == "" || !isReadAtStart(name) {
-		return h.write(name, text)
+		return h.write(name, file{text, plainMode})
 	}
 	if err := os.MkdirAll(h.beside(seeds), 0o700); err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -238,5 +240,5 @@ func (h *Home) Import(from, name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(kept.write(name, text), kept.Close())
+	return errors.Join(kept.write(name, file{text, plainMode}), kept.Close())
 }

@@ -16,13 +16,31 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 )
 
-// Prepare sets the files that each start begins with, besides those that were imported. A home that the user has named gets now
-// those that it lacks.
-func (h *Home) Prepare(files map[string]string) error {
+// file is a file that a start begins with.
+type file struct {
+	text []byte
+	mode fs.FileMode
+}
+
+// plainMode is the mode of a file, and programMode that of one that may be executed.
+const (
+	plainMode   fs.FileMode = 0o600
+	programMode fs.FileMode = 0o700
+)
+
+// Prepare sets the files that each start begins with, besides those that were imported, and which of them may be executed. A home that
+// the user has named gets now those that it lacks.
+func (h *Home) Prepare(files map[string]string, programs ...string) error {
+	modeOf := func(name string) fs.FileMode {
+		if slices.Contains(programs, name) {
+			return programMode
+		}
+		return plainMode
+	}
 	if h.store == "" {
 		for name, text := range files {
 			if _, err := h.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-				if err := h.write(name, []byte(text)); err != nil {
+				if err := h.write(name, file{[]byte(text), modeOf(name)}); err != nil {
 					return err
 				}
 			}
@@ -33,7 +51,7 @@ func (h *Home) Prepare(files map[string]string) error {
 	w := tar.NewWriter(&archive)
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(files[name]))}))
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: int64(modeOf(name)), Size: int64(len(files[name]))}))
 		_, writeErr := w.Write([]byte(files[name]))
 		err = errors.Join(err, writeErr)
 	}
@@ -105,16 +123,18 @@ func (s Store) Renew(at, searchPath string) (err error) {
 }
 
 // prepared returns the files that Prepare has set; nil if it never did.
-func (h *Home) prepared() (map[string][]byte, error) {
+func (h *Home) prepared() (map[string]file, error) {
 	archive, err := os.ReadFile(h.beside(renewals))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	files := make(map[string][]byte)
+	files := make(map[string]file)
 	for r := tar.NewReader(bytes.NewReader(archive)); err == nil; {
 		var header *tar.Header
 		if header, err = r.Next(); err == nil {
-			files[header.Name], err = io.ReadAll(r)
+			var text []byte
+			text, err = io.ReadAll(r)
+			files[header.Name] = file{text, header.FileInfo().Mode().Perm()}
 		}
 	}
 	if !errors.Is(err, io.EOF) {

@@ -18,9 +18,9 @@ import (
 
 // write writes a file. Programs that run with the same home may write it too, and a program that does so at each of a few tries
 // wants that the start fails.
-func (h *Home) write(name string, text []byte) (err error) {
+func (h *Home) write(name string, f file) (err error) {
 	for range 8 {
-		if err = h.writeOnce(name, text); err == nil {
+		if err = h.writeOnce(name, f); err == nil {
 			break
 		}
 	}
@@ -29,17 +29,17 @@ func (h *Home) write(name string, text []byte) (err error) {
 
 // writeOnce writes a file. One with the same content stays, and one with another is overwritten in place: programs that run with the
 // same home may have it mounted.
-func (h *Home) writeOnce(name string, text []byte) error {
+func (h *Home) writeOnce(name string, f file) error {
 	if err := h.parents(name, true); err != nil {
 		return err
 	}
-	if info, err := h.root.Lstat(name); err == nil && info.Mode().IsRegular() && h.fill(name, 0, text) == nil {
+	if info, err := h.root.Lstat(name); err == nil && info.Mode().IsRegular() && h.fill(name, 0, f) == nil {
 		return nil
 	}
 	if err := rmtree.Below(h.root, name); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := h.fill(name, os.O_CREATE|os.O_EXCL, text); err != nil {
+	if err := h.fill(name, os.O_CREATE|os.O_EXCL, f); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
@@ -49,14 +49,18 @@ func (h *Home) writeOnce(name string, text []byte) error {
 var errNoFile = errors.New("no file with one name")
 
 // fill gives a file its content, however long it is. An agent that runs may replace it meanwhile by a FIFO, which must not block.
-func (h *Home) fill(name string, flags int, text []byte) error {
-	file, err := h.root.OpenFile(name, flags|os.O_RDWR|syscall.O_NONBLOCK, 0o600)
+func (h *Home) fill(name string, flags int, f file) error {
+	text := f.text
+	file, err := h.root.OpenFile(name, flags|os.O_RDWR|syscall.O_NONBLOCK, plainMode)
 	if err != nil {
 		return err
 	}
 	info, err := file.Stat()
 	if err == nil && (!info.Mode().IsRegular() || links(info) != 1) {
 		err = errNoFile
+	}
+	if err == nil && (info.Mode().Perm()^f.mode)&0o111 != 0 {
+		err = file.Chmod(f.mode)
 	}
 	if err == nil && info.Size() == int64(len(text)) {
 		old := make([]byte, len(text))
@@ -104,7 +108,7 @@ func (h *Home) parents(name string, make bool) error {
 }
 
 // removeExcept removes a tree, except files that are wanted there: programs that start or run with the same home read them.
-func (h *Home) removeExcept(name string, want map[string][]byte) error {
+func (h *Home) removeExcept(name string, want map[string]file) error {
 	if _, keep := want[name]; keep {
 		return nil
 	}

@@ -31,6 +31,7 @@ type model struct {
 	results []string // results of the tools, except for lookups
 	keys    []string // of accepted requests
 	asked   string   // what the last request has as its conversation, as JSON
+	last    string   // request with a conversation, as it came
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -75,6 +76,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
+	m.last = string(text)
 	m.keys = append(m.keys, r.Header.Get("X-Api-Key")+r.Header.Get("X-Goog-Api-Key")+r.Header.Get("Authorization"))
 	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -290,6 +292,13 @@ func (m *model) gemini(body object) []object {
 		"candidates":    []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}},
 		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}}
+}
+
+// whole returns the last request.
+func (m *model) whole() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
 }
 
 // expect compares the results of the tools with want, of which each result must contain one text.
