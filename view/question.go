@@ -52,11 +52,11 @@ func QuestionOf(s *schema.ApprovalState) *Question {
 		q.Does, q.What = "call "+harmless(s.Type), memberLines(s.Data, nil)
 	}
 	if s.Exhausted != "" {
-		q.fact("budget", "it needs more "+s.Exhausted+" than its budget has left")
+		q.fact("cost", "it needs more "+s.Exhausted+" than its budget has left")
 	}
 	q.fact("rule", s.Rule)
 	if binding := Binding(s); binding != "" {
-		q.fact("files", binding)
+		q.fact("file", binding)
 	}
 	q.More = append(q.More, fmt.Sprintf("%s, of pid %d, asked at %s", harmless(s.ID), s.PID, time.UnixMilli(s.Asked).Format("15:04:05")))
 	if s.Origin != "" {

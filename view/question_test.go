@@ -36,7 +36,7 @@ func TestQuestionOf(t *testing.T) {
 		{"Memory.Set", `{"key":"prod/a","value":{"b":[1]}}`, 1, "call Memory.Set: key: prod/a, value: {\"b\":[1]} | rule push | "},
 		{
 			"Syscall.Spawn", `{"child_agent_id":"c","command":["sh","-c","x y"]}`, 1,
-			"start an agent:: sh -c 'x y' | rule push, files binds no content: the files that the program is, and runs, may change before it starts | ",
+			"start an agent:: sh -c 'x y' | rule push, file binds no content: the files that the program is, and runs, may change before it starts | ",
 		},
 		{"Step.Undo", `{"tree":"/w","paths":["a","b"],"count":4,"step":7}`, 0, "put back: a, b, and 2 more, in /w, set aside by claude:7 | of claude, rule push | "},
 	} {

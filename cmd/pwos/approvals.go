@@ -22,7 +22,8 @@ func newApprovals(a *app) *cobra.Command {
 		Long: `approvals lists the questions that policy rules with @ask have raised: who wants to make
 which call, under which rule, and how much time is left to answer. --all also lists
 the answered questions that the kernel still remembers. -f lists the open questions, then
-prints each new question and each answer until interrupted.`,
+prints each new question and each answer until interrupted. A question of an agent is also shown
+at the terminal of its pwos run, where Ctrl-] and then y, a or n answers it.`,
 		Example: `  pwos approvals
   pwos approvals -f
   pwos approvals --json | jq -c '.data'`,

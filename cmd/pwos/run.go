@@ -32,7 +32,8 @@ standard input and output, one line of JSON a message.
 
 In the foreground, run passes signals on, and ends with the agent as that ends: with its exit
 status, or by its signal; 127 means that it could not be started, 126 that it is no program.
-How it ended is printed to stderr at a terminal, or if a call was refused. With -d, run prints
+How it ended is printed to stderr at a terminal, or if a call was refused. What a rule asks about is
+shown over the program's screen: Ctrl-] and then y, a or n answers it (docs/policy.md). With -d, run prints
 the PID and leaves the agent running, and what it writes goes to its log: see "pwos ps",
 "pwos logs", "pwos kill".
 

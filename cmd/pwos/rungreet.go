@@ -28,7 +28,13 @@ func (a *app) greet(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range j.greeting(*dir, by.says(host)) {
+	questions := `questions wait in "pwos approvals"`
+	if a.StdinTerminal() && a.StdoutTerminal() && j.stdio && !j.noTTY {
+		if chord, err := attention(); err == nil && chord.key != 0 {
+			questions = "questions appear here, and " + chord.name + " answers them"
+		}
+	}
+	for _, line := range j.greeting(*dir, by.says(host), questions) {
 		a.Say("%s", line)
 	}
 	answer.told = true
@@ -38,8 +44,8 @@ func (a *app) greet(ctx context.Context, j *job) error {
 	return a.offerLogins(ctx, j)
 }
 
-// greeting returns what the job's agent may do in a directory, in five lines. login says where its login is.
-func (j *job) greeting(dir, login string) []string {
+// greeting returns what the job's agent may do in a directory, in five lines. login says where its login is, questions where people are asked.
+func (j *job) greeting(dir, login, questions string) []string {
 	name, s := j.input.ChildAgentID, j.input.Program.Sandbox
 	runs := fmt.Sprintf("%s runs confined in %s as %q", view.Escaped(j.args[0]), short(dir), name)
 	writes := "it writes here and in a home of its own, and reads toolchains; your credentials and .env stay hidden"
@@ -63,7 +69,7 @@ func (j *job) greeting(dir, login string) []string {
 	}
 	reaches += "; " + login
 	undo := fmt.Sprintf("every step can be undone: %s; %s shows them", quote.Line("pwos", "undo", name, "--last", "10m"), quote.Line("pwos", "steps", name))
-	more := "questions wait in \"pwos approvals\"; more: \"pwos console\""
+	more := questions + `; more: "pwos console"`
 	if j.profile.Name != "" {
 		more += fmt.Sprintf("   (profile %s: %s)", view.Escaped(j.profile.Name), quote.Line("pwos", "profile", "show", j.profile.Name))
 	}

@@ -35,18 +35,16 @@ type questions struct {
 
 // newPanel returns the panel of a terminal; nil if the configuration has switched it off. Answers come from the channel.
 func (t *terminal) newPanel() (*panel.Panel, chan panel.Answer) {
-	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
+	chord, err := attention()
 	if err != nil { // the kernel has started with it
 		t.app.note("no questions are shown at this terminal: %v", err)
-		return nil, nil
 	}
-	chord, name := cfg.Terminal.Chord()
-	if chord == 0 {
+	if chord.key == 0 {
 		return nil, nil
 	}
 	answers := make(chan panel.Answer, 1)
 	var notify func(string) string
-	if cfg.Terminal.Notify == config.On {
+	if chord.notify {
 		t.notifier = newNotifier(os.Getenv)
 		notify = t.notifier.notify
 	}
@@ -55,10 +53,28 @@ func (t *terminal) newPanel() (*panel.Panel, chan panel.Answer) {
 		size = &unix.Winsize{Col: 80, Row: 24}
 	}
 	return panel.New(panel.Settings{
-		Out: t.own, Chord: chord, Name: name, ASCII: asciiTerminal(os.Getenv), Style: t.app.Style, Notify: notify,
+		Out: t.own, Chord: chord.key, Name: chord.name, ASCII: asciiTerminal(os.Getenv), Style: t.app.Style, Notify: notify,
 		May: t.foreground, Now: time.Now,
 		Decide: func(a panel.Answer) { answers <- a }, // the next one comes after the outcome of this one
 	}, int(size.Col), int(size.Row)), answers
+}
+
+// chord is the key after which keys are an answer; key is 0 if no question is shown at the terminal.
+type chord struct {
+	key    byte
+	name   string
+	notify bool // a new question notifies
+}
+
+// attention returns the chord of the configuration.
+func attention() (c chord, err error) {
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
+	if err != nil {
+		return c, err
+	}
+	c.key, c.name = cfg.Terminal.Chord()
+	c.notify = cfg.Terminal.Notify == config.On
+	return c, nil
 }
 
 // asciiTerminal reports whether the terminal's locale has no other characters.

@@ -73,9 +73,9 @@ func TestFirstStart(t *testing.T) {
 	s := run()
 	s.Expect(`pwos: \S*claude runs confined in \S+ as "claude"\r\n`)
 	s.Expect(`pwos: it writes here and in a home of its own, .*\r\n`)
-	s.Expect(`pwos: it reaches its model, package registries and git hosts, by \d+ names; no other server\r\n`)
+	s.Expect(`pwos: it reaches its model, package registries and git hosts, by \d+ names; no other server.*\r\n`)
 	s.Expect(`pwos: every step can be undone: pwos undo claude --last 10m; pwos steps claude shows them\r\n`)
-	s.Expect(`pwos: questions wait in "pwos approvals".*\(profile coder: pwos profile show coder\)\r\n`)
+	s.Expect(`pwos: questions appear here, and Ctrl-\] answers them; more: "pwos console".*\(profile coder: pwos profile show coder\)\r\n`)
 	s.Expect("it runs")
 	if got := s.Status(); got != 0 {
 		t.Errorf("exit status %d", got)
