@@ -35,8 +35,10 @@ func BenchmarkTree(b *testing.B) {
 	}
 	if _, err := exec.LookPath("zstd"); err == nil {
 		begin := time.Now()
-		out, err := exec.Command("sh", "-c", "tar -c "+root+" | zstd -q -1 -T1 | wc -c").Output()
+		command := exec.Command("sh", "-c", "tar -c "+root+" | zstd -q -1 -T1 | wc -c")
+		out, err := command.Output()
 		testkit.Must(b, err)
+		b.ReportMetric(float64((command.ProcessState.UserTime()+command.ProcessState.SystemTime()).Microseconds())/1000, "tar-zstd-cpu-ms")
 		packed := testkit.Value(strconv.Atoi(string(out[:len(out)-1])))(b)
 		b.ReportMetric(time.Since(begin).Seconds()*1000, "tar-zstd-wall-ms")
 		b.ReportMetric(float64(packed)/1e6, "tar-zstd-MB")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
@@ -246,5 +248,54 @@ func TestLinkedNames(t *testing.T) {
 	}
 	if got := tr.copied(); got["c"].Mode != 0o700 || got["d/b"].Mode != 0o700 {
 		t.Errorf("after the undo of both: %v", got)
+	}
+}
+
+// TestFailedFill: whichever operation on the store fails once while a tree is read, nothing of it is lost when it is read again.
+func TestFailedFill(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 13))
+	tr := &tree{T: t, dir: "/s", root: t.TempDir()}
+	noise := make([]byte, 700<<10)
+	for i := range 6 {
+		for at := range noise {
+			noise[at] = byte(random.Uint32())
+		}
+		tr.write(fmt.Sprint("f", i), string(noise))
+	}
+	before := tr.copied()
+	var failed []string
+	for n := 1; ; n++ {
+		fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
+		tr.options.FS = fsys
+		store := testkit.Value(steps.Open(tr.dir, tr.root, tr.options))(t)
+		fsys.Arm(faultfs.Fault{N: n, Err: unix.EIO, Short: true})
+		_, err := store.Fill(t.Context(), steps.Label{Kind: steps.Outside})
+		hit := fsys.Hit()
+		fsys.Arm(faultfs.Fault{})
+		if hit == "" {
+			testkit.Must(t, errors.Join(err, store.Close()))
+			break
+		}
+		failed = append(failed, hit)
+		if !errors.Is(err, unix.EIO) {
+			t.Fatalf("after a failed %s, %v", hit, err)
+		}
+		testkit.Value(store.Fill(t.Context(), steps.Label{Kind: steps.Outside}))(t)
+		testkit.Must(t, store.Close())
+		tr.open()
+		step := tr.step(func() {
+			for name := range before {
+				testkit.Must(t, os.Remove(filepath.Join(tr.root, name)))
+			}
+		})
+		if done := tr.undo(steps.UndoOptions{}, step); len(done.Conflicts) > 0 {
+			t.Fatalf("after a failed %s: %v", hit, done.Conflicts)
+		}
+		tr.same("after a failed "+hit, before)
+		testkit.Must(t, tr.store.Close())
+	}
+	if len(failed) < 6 {
+		t.Errorf("only %v failed", failed)
 	}
 }

@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -76,23 +77,44 @@ func statIn(dir *os.File, name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
+// file is an open regular file, which is read from its begin. It is no os.File, which for each asks the system whether it can be waited for.
+type file struct {
+	fd   int
+	rest int64 // bytes that it had when it was opened, and that were not read
+}
+
 // openFile opens a regular file to read. A pipe that took its place does not block, and nothing else is opened.
-func openFile(dir *os.File, name string) (f *os.File, st unix.Stat_t, err error) {
+func openFile(dir *os.File, name string) (f *file, st unix.Stat_t, err error) {
 	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, st, err
 	}
-	f = os.NewFile(uintptr(fd), name)
+	f = &file{fd: fd}
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, st, errors.Join(err, f.Close())
 	}
 	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG {
 		return nil, st, errors.Join(errMoved, f.Close())
 	}
+	f.rest = st.Size
 	return f, st, nil
 }
+
+// Read returns the end with the last bytes, if the file is as long as it was.
+func (f *file) Read(b []byte) (int, error) {
+	n, err := ignoringEINTR(func() (int, error) { return unix.Read(f.fd, b) })
+	if err != nil {
+		return max(n, 0), err
+	}
+	if f.rest -= int64(n); n == 0 && len(b) > 0 || n < len(b) && f.rest == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) Close() error { return unix.Close(f.fd) }
 
 // errMoved is the error for an entry that another took the place of while it was examined.
 var errMoved = errors.New("it was replaced meanwhile")

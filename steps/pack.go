@@ -2,10 +2,6 @@ package steps
 
 import (
 	"bytes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -14,7 +10,6 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/promptware-os/pwos/journal"
 )
@@ -34,8 +29,10 @@ type pack struct {
 	size   int64 // of the frames that are written
 	synced int64
 	at     map[Ref]place
-	open   [2]frame // pieces that are not written yet: plain ones, and those to be sealed
-	box    *box     // nil: nothing can be sealed
+	open   [2]frame   // pieces that are not written yet: plain ones, and those to be sealed
+	full   frame      // pieces that are being written, or that could not be written
+	done   chan error // tells once how writing them beside went; nil: they are not being written
+	box    *box       // nil: nothing can be sealed
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 	last   struct {
@@ -44,16 +41,25 @@ type pack struct {
 	}
 }
 
-// place is where a piece is: in the frame at an offset of the file, -1 for the open one.
+// place is where a piece is: in the frame at an offset of the file, or in one of these.
 type place struct {
 	frame      int64
 	from, size uint32
 }
 
+// Frames that are not in the file.
+const (
+	inOpen = -1
+	inFull = -2
+)
+
 type frame struct {
 	refs  []Ref
 	sizes []uint32
 	bytes []byte
+
+	sealed bool
+	stored []byte // what the file gets of it
 }
 
 // openPack opens a file of contents, of which the first synced bytes are known to be durable, and cuts what a crash has left behind its
@@ -63,7 +69,7 @@ func openPack(fsys journal.FS, name string, key []byte, synced int64) (p *pack, 
 	if p.box, err = newBox(key); err != nil {
 		return nil, err
 	}
-	if p.zip, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+	if p.zip, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false), zstd.WithWindowSize(frameSize)); err != nil {
 		return nil, fmt.Errorf("start compression: %w", err)
 	}
 	if p.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*pieceSize)); err != nil {
@@ -122,7 +128,6 @@ func (p *pack) enter(f *frame, at int64) {
 // header is what stands before the compressed pieces of a frame.
 type header struct {
 	frame
-	sealed bool
 	packed uint64 // bytes that follow
 	sum    uint32 // their CRC
 }
@@ -216,8 +221,13 @@ func (p *pack) piece(ref Ref, secret bool) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %v", ErrMissing, ref)
 	}
-	all := p.open[half(secret)].bytes
-	if where.frame >= 0 {
+	var all []byte
+	switch where.frame {
+	case inOpen:
+		all = p.open[half(secret)].bytes
+	case inFull:
+		all = p.full.bytes
+	default:
 		var err error
 		if all, err = p.pieces(where.frame); err != nil {
 			return nil, err
@@ -261,40 +271,91 @@ func (p *pack) put(piece []byte, secret bool) (Ref, error) {
 		return ref, nil
 	}
 	f := &p.open[half(secret)]
-	p.at[ref] = place{-1, uint32(len(f.bytes)), uint32(len(piece))}
+	p.at[ref] = place{inOpen, uint32(len(f.bytes)), uint32(len(piece))}
 	f.refs, f.sizes, f.bytes = append(f.refs, ref), append(f.sizes, uint32(len(piece))), append(f.bytes, piece...)
 	if len(f.bytes) >= frameSize {
-		return ref, p.write(half(secret))
+		return ref, p.fill(f, secret)
 	}
 	return ref, nil
 }
 
-// write writes an open frame.
-func (p *pack) write(which int) error {
-	f := &p.open[which]
-	if len(f.refs) == 0 {
+// fill ends an open frame. It is compressed and written beside what the caller does next; if one is at that already, the caller compresses
+// its own meanwhile, so that two processors are in use, and there are never more than two frames.
+func (p *pack) fill(f *frame, secret bool) error {
+	f.sealed = secret
+	beside := p.done == nil || len(p.done) > 0
+	if !beside {
+		p.compress(f)
+	}
+	if err := p.settle(); err != nil {
+		return err
+	}
+	p.full, *f = *f, frame{bytes: p.full.bytes[:0], stored: p.full.stored[:0]}
+	p.enter(&p.full, inFull)
+	if !beside {
+		return p.settle()
+	}
+	p.done = make(chan error, 1)
+	go func(f *frame, at int64, done chan<- error) {
+		p.compress(f)
+		done <- p.write(f, at)
+	}(&p.full, p.size, p.done)
+	return nil
+}
+
+// settle returns when the full frame is written. If it cannot be, it stays, and the next settle tries again.
+func (p *pack) settle() (err error) {
+	if len(p.full.refs) == 0 {
 		return nil
 	}
+	if p.done != nil {
+		err, p.done = <-p.done, nil
+	} else {
+		if len(p.full.stored) == 0 {
+			p.compress(&p.full)
+		}
+		err = p.write(&p.full, p.size)
+	}
+	if err != nil {
+		return err
+	}
+	p.enter(&p.full, p.size)
+	p.size += int64(len(p.full.stored))
+	p.full = frame{bytes: p.full.bytes[:0], stored: p.full.stored[:0]}
+	return nil
+}
+
+// compress makes what the file gets of a frame.
+func (p *pack) compress(f *frame) {
 	body := p.zip.EncodeAll(f.bytes, nil)
-	if which == half(true) {
+	if f.sealed {
 		body = p.box.seal(body)
 	}
-	h := header{frame: *f, sealed: which == half(true), packed: uint64(len(body)), sum: crc32.Checksum(body, castagnoli)}
-	begin := h.encode()
-	if _, err := p.file.WriteAt(append(begin, body...), p.size); err != nil {
+	h := header{frame: *f, packed: uint64(len(body)), sum: crc32.Checksum(body, castagnoli)}
+	f.stored = append(append(f.stored[:0], h.encode()...), body...)
+}
+
+// write writes a compressed frame at the end of the file.
+func (p *pack) write(f *frame, at int64) error {
+	if _, err := p.file.WriteAt(f.stored, at); err != nil {
 		return fmt.Errorf("write contents: %w", err)
 	}
-	p.enter(f, p.size)
-	p.size += int64(len(begin) + len(body))
-	f.refs, f.sizes, f.bytes = nil, nil, f.bytes[:0]
 	return nil
 }
 
 // sync makes everything durable that was put.
 func (p *pack) sync() error {
-	if err := errors.Join(p.write(half(false)), p.write(half(true))); err != nil {
+	for i := range p.open {
+		if f := &p.open[i]; len(f.refs) > 0 {
+			if err := p.fill(f, i == half(true)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.settle(); err != nil {
 		return err
 	}
+	p.open, p.full = [2]frame{}, frame{}
 	if p.synced == p.size {
 		return nil
 	}
@@ -395,52 +456,4 @@ func (p *pack) covers(s State) bool {
 func (p *pack) Close() error {
 	p.unzip.Close()
 	return errors.Join(p.sync(), p.zip.Close(), p.file.Close())
-}
-
-// box seals contents with a key of the kernel.
-type box struct {
-	aead cipher.AEAD
-	mac  []byte
-}
-
-// newBox returns nil without a key.
-func newBox(key []byte) (*box, error) {
-	if len(key) == 0 {
-		return nil, nil
-	}
-	derive := func(what string) ([]byte, error) { return hkdf.Key(sha256.New, key, nil, "steps: "+what, 32) }
-	sealing, err := derive("content")
-	if err != nil {
-		return nil, fmt.Errorf("derive key: %w", err)
-	}
-	mac, err := derive("name")
-	if err != nil {
-		return nil, fmt.Errorf("derive key: %w", err)
-	}
-	aead, err := chacha20poly1305.NewX(sealing)
-	return &box{aead, mac}, err
-}
-
-func (b *box) name(piece []byte) (ref Ref) {
-	h := hmac.New(sha256.New, b.mac)
-	h.Write(piece)
-	h.Sum(ref[:0])
-	return ref
-}
-
-func (b *box) seal(plain []byte) []byte {
-	nonce := make([]byte, b.aead.NonceSize(), b.aead.NonceSize()+len(plain)+b.aead.Overhead())
-	rand.Read(nonce)
-	return b.aead.Seal(nonce, nonce, plain, nil)
-}
-
-func (b *box) open(sealed []byte) ([]byte, error) {
-	if b == nil || len(sealed) < b.aead.NonceSize() {
-		return nil, fmt.Errorf("%w: there is no key to open it with", ErrMissing)
-	}
-	plain, err := b.aead.Open(nil, sealed[:b.aead.NonceSize()], sealed[b.aead.NonceSize():], nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: it is sealed with another key", ErrMissing)
-	}
-	return plain, nil
 }

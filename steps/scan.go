@@ -420,7 +420,7 @@ func (c *scan) read(dir *os.File, path string, now *item) error {
 	if !c.filled && c.tooFull() {
 		return fmt.Errorf("%w: its contents take more than %d bytes", ErrTooLarge, c.options.MaxBytes)
 	}
-	if err := unix.Fstat(int(file.Fd()), &st); err != nil || stampOf(&st) != now.stamp {
+	if err := unix.Fstat(file.fd, &st); err != nil || stampOf(&st) != now.stamp {
 		now.young = true // it changes while it is read
 	}
 	return nil

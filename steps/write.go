@@ -136,7 +136,7 @@ func (w *writer) make(dir *os.File, path, name string) error {
 		}
 		defer file.Close()
 		if st.Nlink == 1 {
-			return unix.Fchmod(int(file.Fd()), to.perm())
+			return unix.Fchmod(file.fd, to.perm())
 		}
 		in = file // another name of it keeps its mode
 	} else {
