@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -25,8 +26,9 @@ func newDoctor(a *app) *cobra.Command {
 		Short: "examine this machine: what it can confine, and which hosts are here",
 		Long: `doctor says what confines agents on this machine, what it lacks for that and what would
 bring it, and which agent hosts are in PATH: their versions, and whether the hooks that
-"pwos hook install" has written are in force. In "pwos HOST" the hook is always on. It starts
-a kernel if none runs, and asks each host for its version.
+"pwos hook install" has written are in force, and which login the kernel would use for
+each. In "pwos HOST" the hook is always on. It starts a kernel if none runs, and asks each
+host for its version.
 
 Exit status: 0 all is well, 1 something lacks.`,
 		Example: `  pwos doctor`,
@@ -47,6 +49,7 @@ type examinedHost struct {
 	Version string `json:"version,omitzero"` // absent: it is not in PATH
 	Tested  string `json:"tested"`           // the version that pwos was tried with
 	Hook    string `json:"hook"`             // on in pwos HOST alone, in force outside too, or not in force
+	Login   string `json:"login"`            // the kernel's, or a variable of the user that has one; "": its own, which is not counted
 	Lacks   string `json:"lacks,omitzero"`
 }
 
@@ -59,14 +62,19 @@ func (a *app) doctor(ctx context.Context) error {
 		all.Go(func() { hosts[i].examine(ctx, host) })
 	}
 	var machine examined
-	err := a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
+	var logins []string
+	err := a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) (err error) {
 		found := readParameters(ctx, c)
 		machine = examined{Sandbox: found.sandbox, Lacks: lackingMeans(found.gaps)}
-		return nil
+		logins, err = heldLogins(ctx, c)
+		return err
 	})
 	all.Wait()
 	if err != nil {
 		return err
+	}
+	for i, host := range known {
+		hosts[i].Login = loginOf(host, logins)
 	}
 	if err := a.printExamined(&machine, hosts); err != nil {
 		return err
@@ -140,7 +148,7 @@ func (a *app) printExamined(machine *examined, hosts []examinedHost) error {
 		return err
 	}
 	t = new(view.Table)
-	t.Header("host", "version", "tried with", "hook", "lacks")
+	t.Header("host", "version", "tried with", "hook", "login", "lacks")
 	for _, h := range hosts {
 		version := h.Version
 		if version == "" && h.Lacks == "" {
@@ -150,7 +158,7 @@ func (a *app) printExamined(machine *examined, hosts []examinedHost) error {
 		if h.Lacks != "" {
 			lacks = a.Style(view.Bad, view.Escaped(h.Lacks))
 		}
-		t.Row(h.Host, version, h.Tested, h.Hook, lacks)
+		t.Row(h.Host, version, h.Tested, h.Hook, cmp.Or(h.Login, "its own, not counted"), lacks)
 	}
 	return a.PrintTable(t)
 }

@@ -109,6 +109,31 @@ func heldLogins(ctx context.Context, c *client.Client) ([]string, error) {
 	return names, nil
 }
 
+// loginOf returns where the login comes from that the kernel would use for a host; "" if there is none. held are those that it holds.
+func loginOf(host *preset.Host, held []string) string {
+	for _, from := range []func(*preset.Login) string{
+		func(l *preset.Login) string {
+			if credentialOf(l) == "" {
+				return ""
+			}
+			return "$" + l.Variable
+		},
+		func(l *preset.Login) string {
+			if !slices.Contains(held, l.Name) {
+				return ""
+			}
+			return "kernel: " + l.Name
+		},
+	} {
+		for _, u := range host.Upstreams {
+			if l := preset.LoginNamed(u.Name); l != nil && from(l) != "" {
+				return from(l)
+			}
+		}
+	}
+	return ""
+}
+
 // shownLogin is a login as it is listed.
 type shownLogin struct {
 	Login string   `json:"login"`
