@@ -30,8 +30,11 @@ const (
 	ended
 )
 
-// silent is how long a terminal is waited for that may tell no status.
-const silent = time.Second
+// How long a terminal is waited for that may tell no status, and one that has answered before, but may be far away.
+const (
+	silent = time.Second
+	slow   = 10 * time.Second
+)
 
 // anHour is how long the key a approves.
 const anHour = time.Hour
@@ -99,6 +102,7 @@ func (p *Panel) Typed(text []byte) (program []byte) {
 	tokens := p.input.read(text)
 	keys := 0
 	for _, t := range tokens {
+		p.heard = p.heard || t.kind == status || t.kind == place
 		if t.kind == key || t.kind == chord || t.kind == pasted || t.kind == ignored {
 			keys++
 		}

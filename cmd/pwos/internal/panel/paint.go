@@ -165,3 +165,14 @@ func (p *Panel) newPage() {
 	p.located, p.lost = true, true
 	p.letThrough(fmt.Sprintf("\x1b[0m\x1b[%d;1H%s", rows, strings.Repeat("\n", rows)))
 }
+
+// release lets the program go on, if a question is frozen.
+func (p *Panel) release() {
+	if p.frozen != nil {
+		p.thaw()
+	}
+	if !p.asking.IsZero() {
+		p.asking = time.Time{}
+		p.letThrough("")
+	}
+}

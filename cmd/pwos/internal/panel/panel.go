@@ -70,6 +70,7 @@ type Panel struct {
 
 	passed  emulator.Requests // answers of the terminal that the program got
 	skip    int               // answers about its cursor that are the program's, and come first
+	heard   bool              // it has answered something
 	partial bool              // the beginning of a sequence was passed on
 }
 
@@ -222,7 +223,11 @@ func (p *Panel) Tick() {
 			p.over(q.ID, "it has expired")
 		}
 	}
-	if f := p.frozen; f != nil && !f.armed && now.Sub(f.since) >= silent {
+	patience := silent
+	if p.heard {
+		patience = slow
+	}
+	if f := p.frozen; f != nil && !f.armed && now.Sub(f.since) >= patience {
 		f.armed = true // the terminal tells no status
 	}
 	if !p.asking.IsZero() && now.Sub(p.asking) >= silent {
@@ -285,15 +290,4 @@ func (p *Panel) Close() (pending int) {
 	p.closed, p.tail = true, nil
 	p.room.Broadcast()
 	return pending
-}
-
-// release lets the program go on, if a question is frozen.
-func (p *Panel) release() {
-	if p.frozen != nil {
-		p.thaw()
-	}
-	if !p.asking.IsZero() {
-		p.asking = time.Time{}
-		p.letThrough("")
-	}
 }

@@ -137,6 +137,12 @@ func TestNotBeforeShown(t *testing.T) {
 	if len(d.answers) > 0 || d.program != "" {
 		t.Errorf("answers %q, the program gets %q", d.answers, d.program)
 	}
+	d.now = d.now.Add(5 * time.Second) // it is far away
+	d.Tick()
+	d.press("y")
+	if len(d.answers) > 0 || d.program != "" {
+		t.Errorf("answers %q, the program gets %q", d.answers, d.program)
+	}
 	d.mute = false
 	d.answer()
 	d.press("y")
