@@ -153,7 +153,7 @@ func unshare(flags int) error {
 	return nil
 }
 
-// builder builds layers. Its descriptors stay open until execve closes them.
+// builder builds layers. Those of its descriptors that it does not close stay open until execve closes them.
 type builder struct {
 	plan  *Plan
 	trees map[string]int // the source of each place, by target
@@ -237,6 +237,7 @@ func (b *builder) add(n int, l layer) error {
 		if !ok {
 			return nil // optional
 		}
+		defer closeFD(fd)
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return err
@@ -337,9 +338,10 @@ func (b *builder) veil(n int, l layer) error {
 	if err != nil {
 		return err
 	}
-	made := make(map[string]bool)
+	defer closeFD(top)
+	hidden := whiteouts{upper: top, made: make(map[string]bool)}
 	for _, name := range l.names {
-		if err := whiteout(top, name, made); err != nil {
+		if err := hidden.add(name); err != nil {
 			return fmt.Errorf("hide %s: %w", name, err)
 		}
 	}
@@ -347,6 +349,7 @@ func (b *builder) veil(n int, l layer) error {
 	if err != nil {
 		return err
 	}
+	defer closeFD(lower)
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return err
@@ -366,26 +369,41 @@ func (b *builder) veil(n int, l layer) error {
 	if err != nil {
 		return fmt.Errorf("overlay: %w", err)
 	}
+	defer closeFD(fd)
 	return attach(fd, l.path)
 }
 
-// whiteout hides a name below the upper directory of an overlay, in which these directories were made. A name comes after those that it is in.
-func whiteout(upper int, name string, made map[string]bool) error {
+// whiteouts hide names below the upper directory of an overlay.
+type whiteouts struct {
+	upper int
+	made  map[string]bool // directories
+	first string          // a whiteout, of which the others are links: these cost less than files
+}
+
+// add hides a name, which comes after those that it is in.
+func (w *whiteouts) add(name string) error {
 	for i, c := range name {
-		if c != '/' || made[name[:i]] {
+		if c != '/' || w.made[name[:i]] {
 			continue
 		}
-		if err := unix.Mkdirat(upper, name[:i], 0o755); errors.Is(err, unix.EEXIST) {
+		if err := unix.Mkdirat(w.upper, name[:i], 0o755); errors.Is(err, unix.EEXIST) {
 			return nil // it is hidden, with all that is in it
 		} else if err != nil {
 			return err
 		}
-		made[name[:i]] = true
+		w.made[name[:i]] = true
 	}
-	if err := unix.Mknodat(upper, name, unix.S_IFCHR, 0); !errors.Is(err, unix.EEXIST) {
-		return err
+	var err error
+	if w.first == "" {
+		w.first = name
+		err = unix.Mknodat(w.upper, name, unix.S_IFCHR, 0)
+	} else {
+		err = unix.Linkat(w.upper, w.first, w.upper, name, 0)
 	}
-	return nil // it is hidden already
+	if errors.Is(err, unix.EEXIST) {
+		return nil // it is hidden already
+	}
+	return err
 }
 
 // clone returns a copy of the mounts at a path without symbolic links.
