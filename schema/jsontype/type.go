@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Value is one raw JSON value, kept as it was written.
@@ -132,8 +133,19 @@ const maxSafe = 1<<53 - 1
 
 const maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 
-// Of returns the description of the Go type T. It panics if T is not supported, so a test must call it for every type.
-func Of[T any]() *Type { return describe(reflect.TypeFor[T](), "") }
+// Of returns the description of the Go type T, the same one each time. It panics if T is not supported, so a test must call it for every
+// type.
+func Of[T any]() *Type {
+	t := reflect.TypeFor[T]()
+	known, ok := described.Load(t)
+	if !ok {
+		known, _ = described.LoadOrStore(t, describe(t, ""))
+	}
+	return known.(*Type)
+}
+
+// described has the descriptions that Of has made, by Go type: to make one takes longer than to decode a value.
+var described sync.Map
 
 // GoType returns the Go type that t describes.
 func (t *Type) GoType() reflect.Type { return t.goType }

@@ -7,6 +7,21 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
+// TestOnce: a Go type is described once, since every value that is decoded needs its description.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	type own struct {
+		N int64 `json:"n"`
+	}
+	first := jsontype.Of[own]()
+	if second := jsontype.Of[own](); second != first {
+		t.Error("a second use made another description")
+	}
+	if first == jsontype.Of[shapeInner]() {
+		t.Error("two types have one description")
+	}
+}
+
 // TestJSONSchemaGolden checks the text of the JSON Schema of each shape and bound (MESSAGE 4.8 #1-#5).
 func TestJSONSchemaGolden(t *testing.T) {
 	t.Parallel()
