@@ -24,6 +24,11 @@ func Misused(ctx context.Context, args ...string) string {
 // Tree returns the root of all verbs.
 func Tree() *cobra.Command { return newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)) }
 
+// Line returns the root that a command line has.
+func Line(line ...string) *cobra.Command {
+	return newRoot(newApp(os.Stdin, os.Stdout, os.Stderr), line...)
+}
+
 // Subjects returns all verbs, the verbs that belong to no group of the help, and the number of verbs in each group.
 func Subjects() (verbs, outside []string, subjects map[string]int) {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))

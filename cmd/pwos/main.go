@@ -50,8 +50,9 @@ func start(name string, args []string) int {
 	// effect, but a daemon would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	root := newRoot(a)
-	root.SetArgs(hostLine(args))
+	line := hostLine(args)
+	root := newRoot(a, line...)
+	root.SetArgs(line)
 	err := root.ExecuteContext(ctx)
 	status := a.Report(err, ctx.Err() != nil)
 	if ended, ok := errors.AsType[cli.Ended](err); ok && ended.Signal != 0 {

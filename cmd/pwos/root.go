@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,8 +11,9 @@ import (
 	"github.com/promptware-os/pwos/internal/version"
 )
 
-// newRoot returns the root command with all verbs.
-func newRoot(a *app) *cobra.Command {
+// newRoot returns the root command with the verb that a command line begins with, or with all if it begins with none, or with one that
+// looks at the others: a command that runs one verb need not make the flags of all.
+func newRoot(a *app, line ...string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
 		Short: "talk to a kernel for AI agents",
@@ -71,48 +73,109 @@ value is damaged or altered, 130 interrupted. "pwos describe --errors" has that 
 	cmd.SetErr(a.Stderr)
 	cmd.SetHelpCommand(newHelp())
 	cmd.SetHelpCommandGroupID(operate)
-	for _, subject := range verbs(a) {
+	list := subjects()
+	only := lonely(list, line)
+	for _, subject := range list {
 		cmd.AddGroup(&cobra.Group{ID: subject.title, Title: subject.title + ":"})
 		for _, verb := range subject.verbs {
-			verb.GroupID = subject.title
-			cmd.AddCommand(verb)
+			if only != "" && verb.name != only {
+				continue
+			}
+			below := verb.command(a)
+			below.GroupID = subject.title
+			cmd.AddCommand(below)
 		}
 	}
 	return cmd
 }
 
+// lonely returns the verb that a command line begins with, if it does not look at the others; "" if there is none.
+func lonely(list []subject, line []string) string {
+	if len(line) == 0 || line[0] == completionVerb {
+		return ""
+	}
+	for _, subject := range list {
+		if slices.ContainsFunc(subject.verbs, func(v verb) bool { return v.name == line[0] }) {
+			return line[0]
+		}
+	}
+	return ""
+}
+
 // subject is a group of verbs in the help.
 type subject struct {
 	title string
-	verbs []*cobra.Command
+	verbs []verb
+}
+
+// verb is a verb of the command line.
+type verb struct {
+	name    string
+	command func(*app) *cobra.Command
 }
 
 const operate = "Operate the kernel"
 
-// verbs returns all verbs, grouped by subject.
-func verbs(a *app) []subject {
+// completionVerb prints a script that has all verbs.
+const completionVerb = "completion"
+
+// subjects returns all verbs, grouped by subject.
+func subjects() []subject {
 	return []subject{
-		{"Run an agent host", append(newHosts(), newLogin(a), newLogout(a))},
-		{"Run agents", []*cobra.Command{
-			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newHome(a), newProject(a), newGit(a), newProfile(a), newSettings(),
+		{"Run an agent host", append(hostTopics(), verb{"login", newLogin}, verb{"logout", newLogout})},
+		{"Run agents", []verb{
+			{"run", newRun},
+			{"spawn", newSpawn},
+			{"kill", newKill},
+			{"pause", newPause},
+			{"resume", newResume},
+			{"ps", newPs},
+			{"top", newTop},
+			{"logs", newLogs},
+			{"console", newConsole},
+			{"home", newHome},
+			{"project", newProject},
+			{"git", newGit},
+			{"profile", newProfile},
+			{"settings", func(*app) *cobra.Command { return newSettings() }},
 		}},
-		{"See and undo changes", []*cobra.Command{
-			newSteps(a), newDiff(a), newUndo(a), newApply(a), newDiscard(a),
+		{"See and undo changes", []verb{
+			{"steps", newSteps}, {"diff", newDiff}, {"undo", newUndo}, {"apply", newApply}, {"discard", newDiscard},
 		}},
-		{"Make calls", []*cobra.Command{
-			newCall(a), newSyscall(a), newDescribe(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a),
+		{"Make calls", []verb{
+			{"call", newCall},
+			{"syscall", newSyscall},
+			{"describe", newDescribe},
+			{"send", newSend},
+			{"recv", newRecv},
+			{"mem", newMem},
+			{"seal", newSeal},
+			{"unseal", newUnseal},
 		}},
-		{"Look back", []*cobra.Command{
-			newAudit(a), newStory(a), newWhy(a), newSearch(a), newGraph(a), newReplay(a),
+		{"Look back", []verb{
+			{"audit", newAudit}, {"story", newStory}, {"why", newWhy}, {"search", newSearch}, {"graph", newGraph}, {"replay", newReplay},
 		}},
-		{"Bound and approve", []*cobra.Command{
-			newCap(a), newPolicy(a), newBudget(a), newApprovals(a), newApprove(a), newRefuse(a),
+		{"Bound and approve", []verb{
+			{"cap", newCap},
+			{"policy", newPolicy},
+			{"budget", newBudget},
+			{"approvals", newApprovals},
+			{"approve", newApprove},
+			{"refuse", newRefuse},
 		}},
-		{"Connect others", []*cobra.Command{
-			newCluster(a), newMCP(a), newHook(a), newSDK(a), newExport(a), newMetrics(a),
+		{"Connect others", []verb{
+			{"cluster", newCluster}, {"mcp", newMCP}, {"hook", newHook}, {"sdk", newSDK}, {"export", newExport}, {"metrics", newMetrics},
 		}},
-		{operate, []*cobra.Command{
-			newStatus(a), newDoctor(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newDemo(a), newCompletion(), newVersion(a),
+		{operate, []verb{
+			{"status", newStatus},
+			{"doctor", newDoctor},
+			{"shutdown", newShutdown},
+			{"auth", newAuth},
+			{"backup", newBackup},
+			{"restore", newRestore},
+			{"demo", newDemo},
+			{completionVerb, func(*app) *cobra.Command { return newCompletion() }},
+			{"version", newVersion},
 		}},
 	}
 }

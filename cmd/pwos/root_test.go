@@ -52,12 +52,10 @@ func TestFiles(t *testing.T) {
 				continue
 			}
 			declared[f.Name.Name] = name
-			if f.Name.Name == "verbs" {
+			if f.Name.Name == "subjects" {
 				ast.Inspect(f, func(n ast.Node) bool {
-					if call, ok := n.(*ast.CallExpr); ok {
-						if of, ok := call.Fun.(*ast.Ident); ok {
-							made[of.Name] = true
-						}
+					if of, ok := n.(*ast.Ident); ok && strings.HasPrefix(of.Name, "new") {
+						made[of.Name] = true
 					}
 					return true
 				})
@@ -99,6 +97,30 @@ func TestCutMode(t *testing.T) {
 		mode, rest := pwos.CutMode(strings.Fields(tt.args))
 		if mode != tt.mode || strings.Join(rest, " ") != tt.rest {
 			t.Errorf("%q: mode %q, rest %q, want %q, %q", tt.args, mode, rest, tt.mode, tt.rest)
+		}
+	}
+}
+
+// TestLine: a command line has its verb alone, which is that of the whole tree; a line that needs the others has all.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	whole := pwos.Tree()
+	for _, verb := range whole.Commands() {
+		root := pwos.Line(verb.Name(), "--help")
+		if verb.Name() == "completion" {
+			if has := len(root.Commands()); has != len(whole.Commands()) {
+				t.Errorf("%s has %d verbs, want all %d", verb.Name(), has, len(whole.Commands()))
+			}
+			continue
+		}
+		only := root.Commands()
+		if len(only) != 1 || only[0].Name() != verb.Name() || only[0].UsageString() != verb.UsageString() || only[0].Long != verb.Long {
+			t.Errorf("a line with %s has %d verbs, want its own alone", verb.Name(), len(only))
+		}
+	}
+	for _, line := range [][]string{nil, {"help", "run"}, {"--json", "run"}, {"__complete", "run", ""}, {"rum"}} {
+		if has := len(pwos.Line(line...).Commands()); has != len(whole.Commands()) {
+			t.Errorf("%q has %d verbs, want all %d", line, has, len(whole.Commands()))
 		}
 	}
 }

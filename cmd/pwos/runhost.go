@@ -31,10 +31,12 @@ func hostLine(args []string) []string {
 	return args
 }
 
-// newHosts returns the help about agent hosts, a topic for each name.
-func newHosts() (topics []*cobra.Command) {
+// hostTopics returns the help about agent hosts, a topic for each name.
+func hostTopics() (topics []verb) {
 	for _, h := range preset.Hosts() {
-		topics = append(topics, &cobra.Command{Use: h.Name, Short: "run " + h.Name + " confined, here: all arguments are its own", Long: hostHelp(h)})
+		topics = append(topics, verb{h.Name, func(*app) *cobra.Command {
+			return &cobra.Command{Use: h.Name, Short: "run " + h.Name + " confined, here: all arguments are its own", Long: hostHelp(h)}
+		}})
 	}
 	return topics
 }
