@@ -1,14 +1,31 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
+
+// tellOutcome says how a program ended, and what it has changed. It asks the kernel for both at once.
+func (a *app) tellOutcome(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor, began int64) error {
+	var steps []schema.StepState
+	var stepsErr error
+	var asking sync.WaitGroup
+	asking.Go(func() { steps, stepsErr = stepsSince(ctx, c, d, began) })
+	err := a.tellEnd(ctx, c, j, d)
+	asking.Wait()
+	if err = cmp.Or(err, stepsErr); err != nil {
+		return err
+	}
+	a.tellSteps(j, d, steps)
+	return nil
+}
 
 // tellEnd prints to stderr how a program ended, and how many calls it made, at a terminal or if one was refused (PROTOCOL 9).
 func (a *app) tellEnd(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor) error {

@@ -28,26 +28,27 @@ func (a *app) tellUncovered(ctx context.Context, c *client.Client, j *job) error
 	return nil
 }
 
-// tellSteps says at a terminal how to see and undo what an agent has changed since it began, if it has, and anywhere what of it was set
-// aside. When it returns, that is done.
-func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor, began int64) error {
+// stepsSince returns the steps of an agent since it began. When it returns, they are complete.
+func stepsSince(ctx context.Context, c *client.Client, d *schema.Descriptor, began int64) ([]schema.StepState, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
 	out, err := allSteps(ctx, c, schema.StepListInput{Agent: &d.AgentID, Since: &began, Limit: new(int64(cli.ListPage))})
-	if err = unlessUnkept(err); err != nil {
-		return err
-	}
-	a.tellAside(d, out.Steps)
+	return out.Steps, unlessUnkept(err)
+}
+
+// tellSteps says at a terminal how to see and undo what an agent has changed in steps, if it has, and anywhere what of it was set aside.
+func (a *app) tellSteps(j *job, d *schema.Descriptor, steps []schema.StepState) {
+	a.tellAside(d, steps)
 	if !a.StderrTerminal() {
-		return nil
+		return
 	}
 	var files schema.StepFiles
 	var marked []string
 	var unlisted int64
 	var markedIn string
 	numbers, tree := make(map[int64]bool), ""
-	for i := range out.Steps {
-		s := &out.Steps[i]
+	for i := range steps {
+		s := &steps[i]
 		if s.PID != d.PID || s.Kind == schema.StepOfUndo || s.Files.Count() == 0 {
 			continue
 		}
@@ -60,11 +61,11 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 		files.Made, files.Changed, files.Removed = files.Made+s.Files.Made, files.Changed+s.Files.Changed, files.Removed+s.Files.Removed
 	}
 	if len(numbers) == 0 {
-		return nil
+		return
 	}
 	if j.profile.Review {
 		a.Say("%s changed files in its copy (%s): %s", view.Escaped(d.AgentID), view.FilesText(&files), nextForReview(d.AgentID))
-		return nil
+		return
 	}
 	undo := []string{"pwos", "undo", d.AgentID}
 	if here, err := realPath("."); err == nil && !inside(here, tree) {
@@ -73,7 +74,6 @@ func (a *app) tellSteps(ctx context.Context, c *client.Client, j *job, d *schema
 	a.Say("%s changed files in %s (%s): %s, %s", view.Escaped(d.AgentID), cli.Counted(int64(len(numbers)), "step"), view.FilesText(&files),
 		quote.Line("pwos", "diff", d.AgentID), quote.Line(undo...))
 	a.tellMarked(d, markedIn, marked, unlisted)
-	return nil
 }
 
 // tellMarked names what an agent has made or changed of what tools outside run or obey: these files, and so many more.

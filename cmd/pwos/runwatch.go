@@ -77,10 +77,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		if err := a.tellEnd(ctx, c, j, &end); err != nil {
-			return err
-		}
-		if err := a.tellSteps(ctx, c, j, &end, began); err != nil {
+		if err := a.tellOutcome(ctx, c, j, &end, began); err != nil {
 			return err
 		}
 		a.tellHeld(j)
@@ -212,25 +209,27 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 	if w.out != nil {
 		unshown = w.out.done
 	}
+	var d schema.Descriptor
 	for {
 		pause = w.life.pause(pause)
-		d, err := w.look(ctx)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-w.life.news: // the first time that the subscription is active
+		case <-unshown:
+			timer.Stop()
+			return d, w.out.failure()
+		}
+		timer.Stop()
+		var err error
+		d, err = w.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return d, context.Cause(ctx)
 		case err != nil || view.Ended(&d):
 			return d, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-w.life.news:
-		case <-unshown:
-			timer.Stop()
-			return d, w.out.failure()
-		}
-		timer.Stop()
 	}
 }
 
