@@ -81,6 +81,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		}
 	}
 	env := start.Env
+	if b := &j.profile.Budget; b.Tokens != nil || b.USD != nil {
+		maps.Copy(env, host.Saves)
+	}
 	for _, name := range host.Passes {
 		if value, set := os.LookupEnv(name); set && len(value) <= longestVariable && utf8.ValidString(value) {
 			env[name] = value

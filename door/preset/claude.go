@@ -19,6 +19,7 @@ func claude() *Host {
 			"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 			"IS_SANDBOX": "1", // allows root to skip the host's permission prompts
 		},
+		Saves:  map[string]string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000"}, // it asks for 128000
 		Passes: []string{"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"},
 		Files:  map[string]string{".claude/settings.json": "{}\n"},
 		Brings: []string{

@@ -17,6 +17,8 @@ type Host struct {
 
 	Args []string          // precede the user's
 	Env  map[string]string // the user's override it
+	// Saves are variables under a budget of tokens or dollars, of which each request reserves what its answer may cost at most.
+	Saves map[string]string
 	// Passes are variables of the user's that it gets too: none has a secret.
 	Passes []string
 	Files  map[string]string // below its home: it may only read them, and "pwos home import" replaces them

@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -84,5 +85,16 @@ func TestTooMuchBelow(t *testing.T) {
 	call := &kernel.Call{Request: kernel.Request{Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: 1, Budget: &schema.BudgetGrant{Calls: new(int64(10))}}}, Decision: kernel.Decision{PID: kernel.Operator}}
 	if v := s.ledger.Stage(call); v.Fault == nil || v.Fault.Code() != 422 {
 		t.Errorf("answered %+v", v.Fault)
+	}
+}
+
+// TestExhaustedSays: an agent whose request to a model may cost more than is left hears that it can ask for a shorter answer.
+func TestExhaustedSays(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, 1)
+	s.spawn(kernel.Operator, &schema.BudgetGrant{USD: new(1.0)})
+	call := &kernel.Call{Request: kernel.Request{Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 128_000, MaxMicroUSD: 2_560_000}}, Decision: kernel.Decision{PID: 1}}
+	if s.admit(call) || !strings.Contains(call.Err.Text(), "answers of fewer than 128000 tokens") {
+		t.Errorf("told %v", call.Err)
 	}
 }

@@ -216,6 +216,10 @@ func exhausted(call *kernel.Call, p *account, k kind, need, left int64) *fault.F
 	}
 	f := fault.BudgetExhausted.New("pid %d needs %s of the budget's %s, and%s %s of %s are left",
 		call.PID, k.text(need), names[k], whose, k.text(left), k.text(p.Given[k]))
-	return f.WithFix(`"pwos budget %d" shows what it was used for; start it again with more`, p.PID).
+	fix := fmt.Sprintf(`"pwos budget %d" shows what it was used for; start it again with more`, p.PID)
+	if in, ok := call.Input.(*schema.NetRequestInput); ok && in.MaxTokens > 0 {
+		fix += fmt.Sprintf(", or have it ask its model for answers of fewer than %d tokens", in.MaxTokens)
+	}
+	return f.WithFix("%s", fix).
 		With("kind", names[k]).With("left", k.text(left)).With("pid", strconv.FormatInt(p.PID, 10))
 }
