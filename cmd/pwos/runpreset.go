@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -62,7 +63,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	}
 	var start preset.Start
 	home, err := j.giveHome(ctx, func(home string) (_ map[string]string, err error) {
-		doors.Home, doors.Trusted = home, trusted(j.input.Program.Cwd)
+		doors.Home, doors.Trusted, doors.Mail = home, trusted(j.input.Program.Cwd), !slices.ContainsFunc(hookrun.MailCalls(), j.lacks)
 		if start, err = host.Start(doors); err == nil {
 			maps.Copy(start.Files, along.settings)
 		}
@@ -154,6 +155,12 @@ func reserved(host *preset.Host, args []string) string {
 		}
 	}
 	return ""
+}
+
+// lacks reports whether the settings do not grant a syscall.
+func (j *job) lacks(typ string) bool {
+	domain, _, _ := strings.Cut(typ, ".")
+	return !slices.ContainsFunc(j.profile.Allow, func(pattern string) bool { return pattern == typ || pattern == domain+".*" || pattern == "*" })
 }
 
 // keyed reports whether the kernel may have the key of the host's model for it.

@@ -42,6 +42,7 @@ const (
 	PostToolBatch      = "PostToolBatch" // of Claude Code: all tools that one answer of the model used have ended
 	UserPromptSubmit   = "UserPromptSubmit"
 	SessionEnd         = "SessionEnd"
+	Stop               = "Stop"            // the model has answered, and the turn ends unless the hook has something for it
 	PreModelRequest    = "PreModelRequest" // of Codex
 	Interrupt          = "Interrupt"       // of Codex
 	BeforeTool         = "BeforeTool"      // this and the following ones of Gemini CLI
@@ -70,6 +71,8 @@ type Question struct {
 	End   *schema.StepEndInput // after it, or when no tool can be in use any more
 
 	Prompt *schema.PromptSubmitInput // when the user has asked for something; with End
+
+	Turn bool // the turn ends: mail that came meanwhile is for the model; with End
 
 	// Event is the name of an event of a tool that was used, whose answer the model gets with the tool's result; "" for others.
 	Event string
@@ -102,13 +105,13 @@ func Read(host string, d Dialect, r io.Reader) (*Question, error) {
 		return d.before(host, question)
 	case PostToolUse, PostToolUseFailure, AfterTool:
 		return d.after(host, event, question)
-	case PostToolBatch, UserPromptSubmit, SessionEnd, PreModelRequest, Interrupt, BeforeModel, BeforeAgent:
+	case PostToolBatch, UserPromptSubmit, SessionEnd, Stop, PreModelRequest, Interrupt, BeforeModel, BeforeAgent:
 		// The host tells nothing more of a tool that was interrupted or not permitted, and Codex nothing of a patch.
 		session, err := thread(question)
 		if err != nil {
 			return new(Question), err
 		}
-		q := &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}}
+		q := &Question{End: &schema.StepEndInput{Host: host, Session: session, Tool: every}, Turn: event == Stop}
 		if text, err := str(question, "prompt"); (event == UserPromptSubmit || event == BeforeAgent) && err == nil && text != "" {
 			q.Prompt = &schema.PromptSubmitInput{Host: host, Session: session, Text: clip.Text(text, longPrompt)}
 		}

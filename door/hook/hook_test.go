@@ -164,7 +164,8 @@ func TestEvents(t *testing.T) {
 		{"copilot", `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"pwos-Memory_Set"}`, ` ends {"host":"copilot","session":"s","tool":"mcp/pwos/Memory_Set"}`},
 		{"copilot", `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"pwos"}`, ` ends {"host":"copilot","session":"s","tool":"pwos"}`},
 		{"claude", `{"hook_event_name":"pretooluse"` + tool, ""},
-		{"claude", `{"hook_event_name":"Stop"}`, ""},
+		{"claude", `{"hook_event_name":"Notification"}`, ""},
+		{"claude", `{"hook_event_name":"Stop"` + tool, ends},
 	} {
 		q, err := hook.Read(tc.host, dialects[tc.host], strings.NewReader(tc.text))
 		if err != nil {

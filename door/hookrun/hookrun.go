@@ -169,6 +169,9 @@ func (r *Run) end(ctx context.Context, q *hook.Question) error {
 	if err == nil && q.Prompt != nil {
 		_, err = client.Call(ctx, c, schema.PromptSubmit, q.Prompt)
 	}
+	if q.Turn { // whether or not there are steps
+		return r.mail(ctx, c)
+	}
 	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.CapabilityDenied) {
 		return nil // nothing has begun: the kernel is older and has no steps, or the process may use no tool
 	}

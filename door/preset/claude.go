@@ -32,6 +32,7 @@ func claude() *Host {
 		Reserved: []string{"--settings"},
 		// It tells nothing when a user interrupts a tool: then the next prompt, or the end of the session, does.
 		Events:  []string{hook.PreToolUse, hook.PostToolUse, hook.PostToolUseFailure, hook.PostToolBatch, hook.UserPromptSubmit, hook.SessionEnd},
+		TurnEnd: hook.Stop,
 		Dialect: hook.Dialect{Failures: true},
 		Upstreams: []Upstream{
 			{"claude", map[string]string{"ANTHROPIC_BASE_URL": "$url", "CLAUDE_CODE_OAUTH_TOKEN": held}},

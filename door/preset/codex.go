@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/door/hook"
@@ -14,7 +15,7 @@ func codex() *Host {
 	// It tells nothing when a tool fails, or when a command is a patch: then the next request to the model does.
 	events := []string{hook.PreToolUse, hook.PostToolUse, hook.UserPromptSubmit, hook.PreModelRequest, hook.Interrupt}
 	args := []string{"-c", "features.hooks=true"}
-	for _, event := range events {
+	for _, event := range append(slices.Clip(events), hook.Stop) {
 		args = append(args, "-c", "hooks."+event+"={{codex."+event+"}}")
 	}
 	return &Host{
@@ -27,6 +28,7 @@ func codex() *Host {
 			"hide_agent_reasoning", "model", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity", "personality", "show_raw_agent_reasoning",
 		}},
 		Events:    events,
+		TurnEnd:   hook.Stop,
 		FailsOpen: true,
 		Upstreams: []Upstream{{Name: "openai"}},
 		Servers:   []string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
@@ -68,7 +70,12 @@ func codexEntry(event string, c *hookCommand) string {
 func codexMore(d *Doors) map[string]string {
 	all := make(map[string]string)
 	var trusted, env []string
-	for _, event := range codex().Events {
+	host := codex()
+	events := host.Events
+	if all["codex."+host.TurnEnd] = "[]"; d.Mail {
+		events = append(slices.Clip(events), host.TurnEnd)
+	}
+	for _, event := range events {
 		h := newCodexHook(event, newHookCommand(event, d.Hook, d.Env))
 		all["codex."+event] = fmt.Sprintf(`[{matcher="*",hooks=[{type="command",command=%s,timeout=%d}]}]`, jsonText(h.Command), h.Timeout)
 		trusted = append(trusted, fmt.Sprintf(`"/<session-flags>/config.toml:%s:0:0"={enabled=true,trusted_hash="%s"}`, h.Key(), h.Hash()))

@@ -27,6 +27,7 @@ type Doors struct {
 	Hook   []string    // the command of the hook
 	Env    [][2]string // variables of both
 	Home   string
+	Mail   bool // the host's model hears of mail at the end of a turn
 	// Trusted are the directories about which the host need not ask whether their settings may run something: what they run is as confined as
 	// the host.
 	Trusted []string
@@ -74,7 +75,11 @@ func (d *Doors) values(h *Host) map[string]string {
 	}
 	var hooks []string
 	if h.entry != nil {
-		for _, event := range h.Events {
+		events := h.Events
+		if d.Mail && h.TurnEnd != "" {
+			events = append(slices.Clip(events), h.TurnEnd)
+		}
+		for _, event := range events {
 			hooks = append(hooks, jsonText(event)+":["+h.Entry(event, d.Hook, d.Env)+"]")
 		}
 	}

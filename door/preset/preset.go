@@ -33,6 +33,7 @@ type Host struct {
 	Reserved []string
 
 	Events  []string     // of its hooks: the first one asks, and the others tell when a tool has ended
+	TurnEnd string       // the event whose hook may have the host go on, with mail that came meanwhile; "": there is none
 	Dialect hook.Dialect // of what its hook gets and answers
 	// FailsOpen: if the hook is missing, crashes or is late, a tool is used. Then the sandbox and the rules about programs are what holds.
 	FailsOpen bool
