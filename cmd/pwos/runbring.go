@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/door/preset"
@@ -25,7 +27,6 @@ const (
 
 // brought is what comes along of a user's set-up for an agent host.
 type brought struct {
-	home     string            // of the user
 	files    map[string]string // by name below the home
 	settings map[string]string // the same, in place of those of the preset
 	programs []string          // files that may be executed
@@ -33,12 +34,13 @@ type brought struct {
 	bytes    int
 }
 
-// bring reads what the preset of a host names of its user's set-up. Links are followed: they are the user's own.
+// bring reads what the preset of a host names of its user's set-up. A name may be a link, which is the user's own. Below it there may be
+// links that others have made, such as an agent: they are left out.
 func bring(host *preset.Host, home string) (*brought, error) {
-	b := &brought{home: home, files: make(map[string]string), settings: make(map[string]string)}
+	b := &brought{files: make(map[string]string), settings: make(map[string]string)}
 	for _, name := range host.Brings {
 		before := len(b.files)
-		if err := b.take(name, deepBrought); err != nil {
+		if err := b.top(filepath.Join(home, name), name); err != nil {
 			return nil, fmt.Errorf("bring ~/%s along: %w", name, err)
 		}
 		if len(b.files) > before {
@@ -46,38 +48,59 @@ func bring(host *preset.Host, home string) (*brought, error) {
 		}
 	}
 	if name := host.Settings.File; name != "" {
-		text, err := os.ReadFile(filepath.Join(home, name))
-		if err == nil {
-			text = kept(&host.Settings, text)
-		} else if !missing(err) {
-			return nil, err
+		one := &brought{files: b.settings}
+		if err := one.top(filepath.Join(home, name), name); err != nil {
+			return nil, fmt.Errorf("bring ~/%s along: %w", name, err)
 		}
-		if len(text) > 0 {
+		if text := kept(&host.Settings, []byte(b.settings[name])); len(text) > 0 {
 			b.settings[name] = string(text)
+		} else {
+			delete(b.settings, name)
 		}
 	}
 	return b, nil
 }
 
-// take reads a file, or the files of a directory.
-func (b *brought) take(name string, depth int) error {
-	at := filepath.Join(b.home, name)
-	info, err := os.Stat(at)
+// top takes a name of the preset.
+func (b *brought) top(at, name string) error {
+	at, err := filepath.EvalSymlinks(at)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dir, base := filepath.Split(at)
+	if info, err := os.Stat(at); err == nil && info.IsDir() {
+		dir, base = at, "."
+	}
+	root, err := os.OpenRoot(dir) // which nothing leads out of
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.take(root, base, name, deepBrought), root.Close())
+}
+
+// take reads a file below root, or the files of a directory there.
+func (b *brought) take(root *os.Root, at, name string, depth int) error {
+	info, err := root.Lstat(at)
 	switch {
-	case missing(err), err == nil && held.LooksSecret(path.Base(name)):
+	case missing(err):
 		return nil
 	case err != nil:
 		return err
+	case held.LooksSecret(path.Base(name)), at != "." && held.LooksSecret(path.Base(at)), path.Base(at) == ".git":
+		return nil
 	case info.IsDir() && depth > 0:
-		entries, err := os.ReadDir(at)
-		if err != nil {
+		entries, err := fs.ReadDir(root.FS(), at)
+		if err != nil && !missing(err) {
 			return err
 		}
 		for _, entry := range entries {
-			if entry.Name() == ".git" {
-				continue
-			}
-			if err := b.take(path.Join(name, entry.Name()), depth-1); err != nil {
+			if err := b.take(root, path.Join(at, entry.Name()), path.Join(name, entry.Name()), depth-1); err != nil {
 				return err
 			}
 		}
@@ -85,19 +108,40 @@ func (b *brought) take(name string, depth int) error {
 	case !info.Mode().IsRegular():
 		return nil
 	}
-	b.bytes += int(min(info.Size(), bytesBrought+1))
-	if len(b.files) >= mostBrought || b.bytes > bytesBrought {
+	text, mode, err := read(root, at, bytesBrought-b.bytes)
+	if b.bytes += len(text); len(b.files) >= mostBrought || errors.Is(err, errTooLong) {
 		return fmt.Errorf("it is more than %d files or %d MB: move what is no instruction elsewhere, or use --preset FILE", mostBrought, bytesBrought>>20)
 	}
-	text, err := os.ReadFile(at)
-	if err != nil {
+	if err != nil || text == nil {
 		return err
 	}
 	b.files[name] = string(text)
-	if info.Mode()&0o111 != 0 {
+	if mode&0o111 != 0 {
 		b.programs = append(b.programs, name)
 	}
 	return nil
+}
+
+var errTooLong = errors.New("it is too long")
+
+// read reads a regular file below root of at most so many bytes; nil if there is none.
+func read(root *os.Root, name string, most int) (text []byte, mode fs.FileMode, err error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // which does not wait at a FIFO
+	if missing(err) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, err
+	}
+	if text, err = io.ReadAll(io.LimitReader(file, int64(most)+1)); err == nil && len(text) > most {
+		err = errTooLong
+	}
+	return append([]byte{}, text...), info.Mode(), err
 }
 
 // missing reports whether an error says that the user has no such file, or none that can be read.
