@@ -39,6 +39,8 @@ const (
 type asks struct {
 	model string
 	most  int64 // limit of output tokens of all answers; 0: none
+
+	background bool // the answer does not come with this request
 }
 
 // asked parses the model and token limit of a request. It ignores the content type, because servers may ignore it too. It reads up to
@@ -69,6 +71,8 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 			n = 0
 		}
 		switch path {
+		case "background":
+			asks.background = value != "false" && value != "null"
 		case "model":
 			if name, ok := strings.CutPrefix(value, `"`); ok {
 				asks.model = strings.ToValidUTF8(strings.TrimSuffix(name, `"`), "?")

@@ -72,3 +72,27 @@ func TestMetered(t *testing.T) {
 		})
 	}
 }
+
+// TestUnmetered: a request whose use of a model would not be known is refused to an agent with a budget, and says why.
+func TestUnmetered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ path, body, why string }{
+		"a later answer":   {"/v1/chat", `{"model":"m-1","background":true}`, "leave out background"},
+		"a batch":          {"/v1/models/m-1:batchGenerateContent", `{}`, "generateContent and streamGenerateContent alone"},
+		"a long operation": {"/v1/models/m-1:predictLongRunning", `{}`, "generateContent and streamGenerateContent alone"},
+		"no later answer":  {"/v1/chat", `{"model":"m-1","background":false}`, ""},
+		"a stream":         {"/v1/models/m-1:streamGenerateContent", `{}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, saw := model(t)
+			h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) { c.Metered = func(int64) bool { return true } })
+			h.grant(nil, "Upstream:model")
+			raw(t, h.upstreams["model"], fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", tt.path, len(tt.body), tt.body))
+			in := h.await(1)[0].in.(*schema.NetRequestInput)
+			if !strings.Contains(in.Refused, tt.why) || (tt.why == "") != (in.Refused == "") {
+				t.Errorf("refused: %q, want %q (%d requests came)", in.Refused, tt.why, len(saw.all()))
+			}
+		})
+	}
+}

@@ -151,7 +151,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		price, _ := a.Prices.Of(asks.model)
 		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
 		if in.Refused == "" {
-			in.Refused = unmetered(r)
+			in.Refused = unmetered(r, asked)
 		}
 	}
 	in.NetMaker = makerOf(r.Context())
@@ -183,13 +183,19 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 }
 
 // unmetered returns why a request of a process with a budget is refused because its usage cannot be measured, or "".
-func unmetered(r *http.Request) string {
+func unmetered(r *http.Request, asked *asks) string {
 	const what = "it has a budget of tokens or dollars, and "
 	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 		return what + "what its body asks for cannot be read: send it without Content-Encoding"
 	case r.Header.Get("Upgrade") != "":
 		return what + "what a model uses is not known over a WebSocket: use HTTP"
+	case asked.background:
+		return what + "what a model uses is not known if its answer comes later: leave out background"
+	}
+	// Gemini names what is done with a model after a colon.
+	if path := r.URL.Path; modelIn(path) != "" && !slices.Contains([]string{"generateContent", "streamGenerateContent", "countTokens"}, path[strings.LastIndex(path, ":")+1:]) {
+		return what + "what a model uses is known of generateContent and streamGenerateContent alone"
 	}
 	return ""
 }

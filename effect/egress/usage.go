@@ -24,10 +24,10 @@ type meter struct {
 	found  schema.NetUsage
 	some   bool
 	within bool // the input tokens include those read from a cache, as in the answers of OpenAI and Gemini
-	// Gemini counts apart what a model has said and what it has thought.
-	said, thought int64
-	came          int64 // number of events with data, or of bytes of a JSON object
-	ended         bool  // the last event of a stream has been read
+	// Gemini counts apart what a model has said and what it has thought, and what it was asked and what its tools have found.
+	said, thought, asked, looked int64
+	came                         int64 // number of events with data, or of bytes of a JSON object
+	ended                        bool  // the last event of a stream has been read
 }
 
 // mostTokens bounds the numbers that an answer can report, so that sums do not overflow.
@@ -137,7 +137,8 @@ func (m *meter) see(path, value string) {
 		"usage.cache_read_input_tokens": &m.found.CachedRead, "usage.prompt_tokens_details.cached_tokens": &m.found.CachedRead,
 		"usage.input_tokens_details.cached_tokens": &m.found.CachedRead,
 		"usage.cache_creation_input_tokens":        &m.found.CachedWrite,
-		"usageMetadata.promptTokenCount":           &m.found.Input,
+		"usageMetadata.promptTokenCount":           &m.asked,
+		"usageMetadata.toolUsePromptTokenCount":    &m.looked,
 		"usageMetadata.cachedContentTokenCount":    &m.found.CachedRead,
 		"usageMetadata.candidatesTokenCount":       &m.said,
 		"usageMetadata.thoughtsTokenCount":         &m.thought,
@@ -149,8 +150,11 @@ func (m *meter) see(path, value string) {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 && n <= mostTokens {
 		*to, m.some = n, true
 	}
-	if to == &m.said || to == &m.thought {
+	switch to {
+	case &m.said, &m.thought:
 		m.found.Output = m.said + m.thought
+	case &m.asked, &m.looked:
+		m.found.Input = m.asked + m.looked
 	}
 }
 

@@ -43,7 +43,7 @@ func TestUsage(t *testing.T) {
 			&schema.NetUsage{Model: "o", Input: 3, Output: 4, CachedRead: 1},
 		},
 		{
-			"Gemini", json, `{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":12,"thoughtsTokenCount":30,"totalTokenCount":51,"cachedContentTokenCount":4,"promptTokensDetails":[{"tokenCount":9}]},"modelVersion":"gemini-x"}`,
+			"Gemini", json, `{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":4,"toolUsePromptTokenCount":5,"candidatesTokenCount":12,"thoughtsTokenCount":30,"totalTokenCount":51,"cachedContentTokenCount":4,"promptTokensDetails":[{"tokenCount":9}]},"modelVersion":"gemini-x"}`,
 			&schema.NetUsage{Model: "gemini-x", Input: 9, Output: 42, CachedRead: 4},
 		},
 		{
