@@ -25,7 +25,7 @@ func TestNetworkLogins(t *testing.T) {
 	t.Cleanup(server.Close)
 	n := openNetwork(t, func(c *config.Config) {
 		c.Crypto.Identity = ""
-		c.Upstream = map[string]config.Upstream{"maker": {URL: server.URL, Header: "X-Api-Key", From: "login:maker", Allow: []string{"GET /"}}}
+		c.Upstream = map[string]config.Upstream{"openai": {URL: server.URL, Header: "X-Api-Key", From: "login:openai", Allow: []string{"GET /"}}}
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
 	ask := func(address string) string {
 		t.Helper()
@@ -46,16 +46,16 @@ func TestNetworkLogins(t *testing.T) {
 	}
 
 	offered(0) // nor the upstreams of vendors that are not in the configuration
-	if answer := ask(n.upstreams["maker"]); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "pwos login maker") {
+	if answer := ask(n.upstreams["openai"]); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "pwos login openai") {
 		t.Errorf("without a login: %q", answer)
 	}
 	listener := listening(t)
-	defer n.daemon.ServeNetworkOf(n.pid, egress.Sockets{Upstreams: map[string]net.Listener{"maker": listener}}, map[string]string{"maker": own, "other": "x"})()
+	defer n.daemon.ServeNetworkOf(n.pid, egress.Sockets{Upstreams: map[string]net.Listener{"openai": listener}}, map[string]string{"openai": own, "other": "x"})()
 	if answer := ask(listener.Addr().String()); !strings.HasPrefix(answer, "HTTP/1.1 200 ") || <-got != own {
 		t.Errorf("with a login of its own: %q", answer)
 	}
 
-	key, host := schema.LoginKey("maker"), "host"
+	key, host := schema.LoginKey("openai"), "host"
 	sealed := n.do(schema.CryptoSeal.With(&schema.SealInput{Plaintext: held, AAD: &key, Key: &host}))["value"].(string)
 	if _, err := n.daemon.Do(schema.CryptoOpen.With(&schema.OpenInput{Value: sealed})); err == nil {
 		t.Error("Crypto.Open opens what is sealed with the host key")
@@ -64,7 +64,7 @@ func TestNetworkLogins(t *testing.T) {
 	testkit.Must(t, err)
 	n.do(schema.MemorySet.With(&schema.MemorySetInput{Key: key, Value: value}))
 	offered(1)
-	for address, want := range map[string]string{n.upstreams["maker"]: held, listener.Addr().String(): own} {
+	for address, want := range map[string]string{n.upstreams["openai"]: held, listener.Addr().String(): own} {
 		if answer := ask(address); !strings.HasPrefix(answer, "HTTP/1.1 200 ") || <-got != want {
 			t.Errorf("with a login of the kernel, of which the server should get %s: %q", want, answer)
 		}

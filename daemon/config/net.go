@@ -34,16 +34,29 @@ const upstreams = "upstream."
 // Target returns the address of the upstream, which Check has accepted.
 func (u *Upstream) Target() (*url.URL, error) { return url.Parse(u.URL) }
 
-// Upstreams returns the upstreams: those of the vendors whose credentials the kernel takes as logins, unless the configuration has
-// another of the name, and the others of the configuration. One of a login that the kernel does not hold is not offered.
-func (c *Config) Upstreams() map[string]Upstream {
-	all := map[string]Upstream{
-		"anthropic": {URL: "https://api.anthropic.com", Header: "X-Api-Key", From: "login:anthropic", Allow: []string{"GET /v1/…", "POST /v1/…"}},
+// vendors returns the upstreams of the vendors whose credentials the kernel takes as logins, by the name of both. They take the requests
+// whose use of a model is counted, and no others: not those that make another credential, or have an answer that comes later.
+func vendors() map[string]Upstream {
+	messages := []string{"POST /v1/messages", "POST /v1/messages/count_tokens", "GET /v1/models", "GET /v1/models/…"}
+	return map[string]Upstream{
+		"anthropic": {URL: "https://api.anthropic.com", Header: "X-Api-Key", From: "login:anthropic", Allow: messages},
 		// A token of a subscription, which Claude Code alone may use.
-		"claude": {URL: "https://api.anthropic.com", Header: "Authorization: Bearer", From: "login:claude", Allow: []string{"GET /…", "POST /…"}},
-		"gemini": {URL: "https://generativelanguage.googleapis.com", Header: "X-Goog-Api-Key", From: "login:gemini", Allow: []string{"GET /…", "POST /…"}},
-		"openai": {URL: "https://api.openai.com/v1", Header: "Authorization: Bearer", From: "login:openai", Allow: []string{"GET /v1/…", "POST /v1/…"}},
+		"claude": {URL: "https://api.anthropic.com", Header: "Authorization: Bearer", From: "login:claude", Allow: messages},
+		"gemini": {
+			URL: "https://generativelanguage.googleapis.com", Header: "X-Goog-Api-Key", From: "login:gemini",
+			Allow: []string{"GET /v1beta/models", "GET /v1beta/models/…", "POST /v1beta/models/…", "GET /v1/models", "GET /v1/models/…", "POST /v1/models/…"},
+		},
+		"openai": {
+			URL: "https://api.openai.com/v1", Header: "Authorization: Bearer", From: "login:openai",
+			Allow: []string{"POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions", "POST /v1/embeddings", "GET /v1/models", "GET /v1/models/…"},
+		},
 	}
+}
+
+// Upstreams returns the upstreams: those of the vendors, unless the configuration has another of the name, and the others of the
+// configuration. One of a login that the kernel does not hold is not offered.
+func (c *Config) Upstreams() map[string]Upstream {
+	all := vendors()
 	maps.Copy(all, c.Upstream)
 	return all
 }
@@ -108,9 +121,11 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 	if !headerName(name) || strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		refuse(key+".header", "%q must be the name of a header, such as x-api-key, or a header with the text before the credential, such as \"Authorization: Bearer\"", u.Header)
 	}
-	login, isLogin := strings.CutPrefix(u.From, "login:")
-	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); (!ok || rest == "") && !(isLogin && schema.UpstreamName(login)) {
-		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai, or a login, such as login:openai", u.From)
+	_, isLogin := vendors()[strings.TrimPrefix(u.From, "login:")]
+	isLogin = isLogin && strings.HasPrefix(u.From, "login:")
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); (!ok || rest == "") && !isLogin {
+		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai, or one of %s", u.From,
+			"login:"+strings.Join(slices.Sorted(maps.Keys(vendors())), ", login:"))
 	}
 	if len(u.Allow) == 0 {
 		refuse(key+".allow", "lists no requests, so all would be refused: name some, such as \"POST /v1/…\"")
