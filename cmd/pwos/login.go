@@ -191,7 +191,7 @@ func (a *app) giveLogin(ctx context.Context, login *preset.Login) error {
 		return fault.UsageInvalid.New("%s", err.Error()).With("verb", "pwos login")
 	}
 	if err := a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
-		return keepSealed(ctx, c, schema.LoginKey(login.Name), secret)
+		return keepSealed(ctx, c, schema.LoginKey(login.Name), secret, false)
 	}); err != nil {
 		return err
 	}
@@ -219,7 +219,12 @@ func (a *app) showLogin(ctx context.Context, login *preset.Login) error {
 	a.Say("%s shows a token; copy it", quote.Command(login.Get...))
 	cmd := exec.CommandContext(ctx, program, login.Get[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, a.Stdout, a.Stderr
-	cmd.Env = append(os.Environ(), "HOME="+home)
+	cmd.Env = []string{"HOME=" + home}
+	for _, name := range []string{"PATH", "TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+		if value, set := os.LookupEnv(name); set { // none says where the user's own login is
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		a.Say("%s failed (%s); a token that you have already can be typed all the same", quote.Command(login.Get...), view.Escaped(err.Error()))
@@ -227,10 +232,14 @@ func (a *app) showLogin(ctx context.Context, login *preset.Login) error {
 	return context.Cause(ctx)
 }
 
-// keepSealed has the kernel keep a secret under a key below vault/, which only the kernel opens.
-func keepSealed(ctx context.Context, c *client.Client, key, secret string) error {
-	host := "host"
-	sealed, err := client.Call(ctx, c, schema.CryptoSeal, &schema.SealInput{Plaintext: secret, AAD: &key, Key: &host})
+// keepSealed has the kernel keep a secret under a key below vault/, sealed with its host key or, if own, with the key of the user that it
+// has for secrets.
+func keepSealed(ctx context.Context, c *client.Client, key, secret string, own bool) error {
+	in := &schema.SealInput{Plaintext: secret, AAD: &key}
+	if !own {
+		in.Key = new("host")
+	}
+	sealed, err := client.Call(ctx, c, schema.CryptoSeal, in)
 	if err != nil {
 		return err
 	}

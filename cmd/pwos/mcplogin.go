@@ -44,7 +44,7 @@ func newMCPLogin(a *app) *cobra.Command {
 and waits up to 5 minutes for the browser to return to 127.0.0.1. BROWSER names
 another browser.
 
-The login is sealed with the kernel's host key and stored as vault/mcp/NAME. The kernel adds
+The login is sealed with the kernel's key, or else its host key, and stored as vault/mcp/NAME. The kernel adds
 the token to requests of the server's agent, and renews it; the agent never sees it. Tools
 that were not accepted yet are accepted then, and printed.
 
@@ -101,7 +101,11 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if err != nil {
 		return err
 	}
-	if err := keepSealed(ctx, c, loginKey(name), text); err != nil {
+	err = keepSealed(ctx, c, loginKey(name), text, true)
+	if errors.Is(err, fault.CryptoNoSealer) { // the user has no key
+		err = keepSealed(ctx, c, loginKey(name), text, false)
+	}
+	if err != nil {
 		return err
 	}
 	a.Say("logged in at %s", name)

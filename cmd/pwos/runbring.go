@@ -149,6 +149,27 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
+// hideSettings hides what the projects that a host starts in would have it run, unless its user trusts them outside: it does not ask inside.
+func (a *app) hideSettings(program *schema.Program, host *preset.Host, projects []string) {
+	s := program.Sandbox
+	if host.Project == "" || s.Named() == "off" {
+		return
+	}
+	home, _ := os.UserHomeDir()
+	text, _ := os.ReadFile(filepath.Join(home, host.Settings.File)) // without one, nothing is trusted
+	for _, project := range projects {
+		at := filepath.Join(project, host.Project)
+		if _, err := os.Lstat(at); err != nil {
+			continue
+		}
+		if level, err := hostfile.Value(text, "projects", project, "trust_level"); err == nil && level == "trusted" {
+			continue
+		}
+		s.Hide = append(s.Hide, at)
+		a.note("%s is hidden, since %s would run what it says unasked: it is shown if you trust the project in %s outside", view.Escaped(at), host.Name, host.Name)
+	}
+}
+
 // kept returns a file of settings with the members that come along; nil if there are none, or if it cannot be read: the host says so outside.
 func kept(s *preset.Settings, text []byte) []byte {
 	var out []byte

@@ -23,11 +23,18 @@ func (a *app) countable(ctx context.Context, j *job, host *preset.Host) error {
 	}
 	var ways []string
 	for _, u := range host.Upstreams {
+		if !j.uses(u.Name) {
+			continue
+		}
 		if l := preset.LoginNamed(u.Name); l != nil {
 			ways = append(ways, fmt.Sprintf("%s or the variable %s", quote.Command("pwos", "login", l.Name), l.Variable))
 		} else {
 			ways = append(ways, "[upstream."+u.Name+"] in the kernel's configuration")
 		}
+	}
+	if len(ways) == 0 {
+		return cli.Misuse("pwos run", fmt.Errorf("a budget of tokens or dollars counts requests that the kernel makes, for which %s needs the network kernel and a grant such as Upstream:%s: "+
+			"allow it, or leave out tokens and usd", host.Name, host.Upstreams[0].Name))
 	}
 	return cli.Misuse("pwos run", fmt.Errorf("a budget of tokens or dollars counts requests that the kernel makes, and %s would make them with a login of its own: "+
 		"give the kernel a key, with %s (docs/doors.md), or leave out tokens and usd", host.Name, strings.Join(ways, ", or ")))

@@ -38,7 +38,7 @@ func (a *app) greet(ctx context.Context, j *job) error {
 		a.Say("%s", line)
 	}
 	answer.told = true
-	if err := answer.keep(); err != nil || !a.inForeground() {
+	if err := answer.keep(); err != nil || !a.inForeground() || by == nil || by.login == nil || by.held { // else it is not used
 		return err
 	}
 	return a.offerLogins(ctx, j)

@@ -46,6 +46,16 @@ func (j *job) takeLogins(host *preset.Host) {
 			j.logins = append(j.logins, l)
 		}
 	}
+	// The host uses the first that is there: one of the environment comes before those that the kernel holds.
+	slices.SortStableFunc(host.Upstreams, func(a, b preset.Upstream) int { return j.rank(a.Name) - j.rank(b.Name) })
+}
+
+// rank is 0 for an upstream whose login the run has from the environment, and 1 for others.
+func (j *job) rank(upstream string) int {
+	if slices.ContainsFunc(j.logins, func(l *preset.Login) bool { return l.Name == upstream }) {
+		return 0
+	}
+	return 1
 }
 
 // route is how the requests of a host to its model are authorised by the kernel.
@@ -127,7 +137,7 @@ func (a *app) offerLogins(ctx context.Context, j *job) error {
 			continue
 		}
 		if err := a.WithKernel(ctx, cli.UsualTimeout, func(ctx context.Context, c *client.Client) error {
-			return keepSealed(ctx, c, schema.LoginKey(l.Name), credentialOf(l))
+			return keepSealed(ctx, c, schema.LoginKey(l.Name), credentialOf(l), false)
 		}); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/door/preset"
+	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -75,6 +77,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 		return err
 	}
 	program := &j.input.Program
+	a.hideSettings(program, host, doors.Trusted)
 	if s := program.Sandbox; s.Named() != "off" {
 		s.Read = append(s.Read, doors.Server[0], doors.Hook[0])
 		for _, name := range slices.Concat(slices.Sorted(maps.Keys(start.Files)), along.names) { // it may only read them
@@ -207,8 +210,8 @@ func trusted(cwd *string) (dirs []string) {
 		case info.IsDir():
 			dirs = append(dirs, at)
 		default: // a linked worktree, of the repository that the file names
-			text, _ := os.ReadFile(filepath.Join(at, ".git")) // "" names none
-			git, _, linked := strings.Cut(strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:")), "/.git/worktrees/")
+			text := gitFile(filepath.Join(at, ".git"))
+			git, _, linked := strings.Cut(strings.TrimSpace(strings.TrimPrefix(text, "gitdir:")), "/.git/worktrees/")
 			if dirs = append(dirs, at); linked {
 				dirs = append(dirs, git)
 			}
@@ -216,6 +219,20 @@ func trusted(cwd *string) (dirs []string) {
 	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
+}
+
+// gitFile returns what a file .git says, which an agent may have made; "" if it is none.
+func gitFile(path string) string {
+	file, _, err := regular.Open(path, os.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	const longest = 8 << 10
+	text, err := io.ReadAll(io.LimitReader(file, longest))
+	if errors.Join(err, file.Close()) != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // doors returns the doors for an agent of this kernel. They name no agent, since the kernel recognises the processes that it

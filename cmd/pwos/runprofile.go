@@ -124,7 +124,10 @@ func (a *app) profileOf(cmd *cobra.Command, f *runFlags, args []string) (p *prof
 		p.Host = false
 	}
 	if host, err = hostOf(p.Preset, args); err == nil && host != nil && p.Host {
-		p.Allow, p.Hosts = lacking(p.Allow, host.Grant()), lacking(p.Hosts, host.Servers)
+		p.Allow = lacking(p.Allow, host.Grant())
+		if p.Budget.Tokens == nil && p.Budget.USD == nil { // else what it asked its model for with a login of its own would not be counted
+			p.Hosts = lacking(p.Hosts, host.Servers)
+		}
 	}
 	return p, err
 }

@@ -22,8 +22,9 @@ func codex() *Host {
 		Name: "codex", Package: "@openai/codex", Tested: "0.171.0", Oldest: "0.169.0",
 		Args: append(args, "-c", "hooks.state={{codex.state}}", "-c", "mcp_servers.pwos={{codex.mcp}}", "-c", "projects={{codex.projects}}",
 			"-c", `sandbox_mode="danger-full-access"`, "-c", "check_for_update_on_startup=false"),
-		Files:  map[string]string{".codex/config.toml": ""},
-		Brings: []string{".codex/AGENTS.md", ".codex/prompts"},
+		Files:   map[string]string{".codex/config.toml": ""},
+		Project: ".codex",
+		Brings:  []string{".codex/AGENTS.md", ".codex/prompts"},
 		Settings: Settings{File: ".codex/config.toml", Members: []string{
 			"hide_agent_reasoning", "model", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity", "personality", "show_raw_agent_reasoning",
 		}},

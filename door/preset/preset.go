@@ -29,6 +29,10 @@ type Host struct {
 	// Settings are members of a file of the user's settings that come along, in place of that of Files: none runs a program or is a secret.
 	Settings Settings
 
+	// Project is a directory of a project with settings that run something as soon as the host starts; "": it asks its user first. It is
+	// hidden inside, unless the user trusts the project outside, as Settings.File says.
+	Project string
+
 	// Reserved are options that the user may not give, since Args depends on being the only one that sets them.
 	Reserved []string
 

@@ -33,7 +33,8 @@ func startFiles() []string {
 		// hosts of agents
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/CLAUDE.md", ".claude/rules", ".claude/commands", ".claude/skills", ".claude/agents",
 		".claude/output-styles", ".codex/AGENTS.md", ".codex/prompts", ".copilot/copilot-instructions.md", ".copilot/agents", ".gemini/GEMINI.md", ".gemini/commands",
-		".pi/agent/AGENTS.md", ".pi/agent/prompts", ".pi/agent/skills", ".qwen/QWEN.md", ".qwen/commands", ".qwen/skills", ".qwen/agents", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".gemini/settings.json",
+		".agents/skills", ".codex/skills", ".copilot/mcp-config.json", ".gemini/extensions", ".pi/agent/extensions", ".pi/agent/settings.json", ".qwen/settings.json",
+		".qwen/extensions", ".pi/agent/AGENTS.md", ".pi/agent/prompts", ".pi/agent/skills", ".qwen/QWEN.md", ".qwen/commands", ".qwen/skills", ".qwen/agents", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".gemini/settings.json",
 		".gemini/hooks", ".config/opencode", ".cursor/hooks.json", ".cursor/hooks", ".cursor/mcp.json", ".copilot/config.json",
 	}
 }

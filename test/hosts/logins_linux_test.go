@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
@@ -26,7 +27,12 @@ func TestLogins(t *testing.T) {
 			p := newPlace(t)
 			m := newModel(t, h.command("sh ./look"))
 			testkit.Must(t, os.WriteFile(p.Path("project/look"), []byte("(env; cat /proc/*/environ | tr '\\0' '\\n'; grep -rsa "+canary[:9]+"[^x]"+canary[10:]+" ~ . /tmp) >seen 2>&1; true"), 0o600))
-			p.configure(fmt.Sprintf("[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n", h.login, m.url+h.url, h.header, "login:"+h.login))
+			shipped := new(config.Config).Upstreams()[h.login]
+			if shipped.Header != h.header {
+				t.Errorf("the key is sent as %s", shipped.Header)
+			}
+			p.configure(fmt.Sprintf("[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"%s\"]\n",
+				h.login, m.url+h.url, h.header, "login:"+h.login, strings.Join(shipped.Allow, `", "`)))
 			p.env = append(p.env, h.env...)
 			p.env = append(p.env, preset.LoginNamed(h.login).Variable+"="+canary)
 			out := p.run("pwos", append([]string{"run", "--budget", "usd=100", "--", h.name}, h.args...)...)
