@@ -45,7 +45,7 @@ func QuestionOf(s *schema.ApprovalState) *Question {
 		q.fact("of", s.Agent)
 	case known:
 		if in, err := row.Input().Decode(s.Data); err == nil {
-			q.about(in)
+			q.about(in, s.Data)
 		}
 	}
 	if q.Does == "" {
@@ -74,7 +74,7 @@ func (q *Question) fact(name, text string) {
 }
 
 // about fills in what a call does.
-func (q *Question) about(in any) {
+func (q *Question) about(in any, data schema.Value) {
 	switch in := in.(type) {
 	case *schema.ToolUseInput:
 		q.tool(in)
@@ -88,53 +88,44 @@ func (q *Question) about(in any) {
 		}
 	case *schema.SpawnInput:
 		if len(in.Command) > 0 {
-			q.Does, q.What = "start an agent:", TextLines(quote.Line(in.Command...))
+			q.Does, q.What = "start an agent:", append(TextLines(quote.Line(in.Command...)), memberLines(data, []string{"command"})...)
 		}
 	}
 }
 
-// tool fills in what a tool of a host does.
+// tool fills in what a tool of a host does: first what it is about, if that is known of such tools, then all else that it was given.
 func (q *Question) tool(in *schema.ToolUseInput) {
 	members, _ := Members(in.Input)
-	text := func(names ...string) (string, string) {
-		for _, name := range names {
-			if text, ok := Text(members[name]); ok {
-				return name, text
-			}
-		}
-		return "", ""
+	command, line := firstText(members, "command", "cmd", "script")
+	place, path := firstText(members, "file_path", "notebook_path", "path", "filePath")
+	address, url := firstText(members, "url")
+	lines, used, replaces := change(members)
+	if list, ok := changes(members["edits"]); ok {
+		lines, used, replaces = append(lines, list...), append(used, "edits"), true
 	}
-	var used []string
-	take := func(name string) { used = append(used, name) }
-	command, line := text("command", "cmd", "script")
-	place, path := text("file_path", "notebook_path", "path", "filePath")
-	address, url := text("url")
-	old, before := text("old_string", "oldString", "old_str")
-	content, after := text("new_string", "newString", "new_str", "content", "new_source")
 	tool := harmless(in.Tool)
 	switch {
 	case command != "":
-		take(command)
-		q.Does, q.What = "run", TextLines(line)
-	case place != "" && (old != "" || content != ""):
-		used = append(used, place, old, content)
-		q.Does, q.What = "write", append(marked("- ", before, old != ""), marked("+ ", after, content != "")...)
-		if old != "" {
+		q.Does, q.What, used = "run", TextLines(line), append(inert(in.Tool), command)
+	case place != "" && len(lines) > 0:
+		q.Does, q.What, used = "write", append(TextLines(path), lines...), append(used, place)
+		if replaces {
 			q.Does = "edit"
 		}
-		q.What = append(TextLines(path), q.What...)
 	case place != "":
-		take(place)
-		q.Does, q.What = "use "+tool+" on", TextLines(path)
+		q.Does, q.What, used = "use "+tool+" on", TextLines(path), []string{place}
 	case address != "":
-		take(address)
-		q.Does, q.What = "fetch", TextLines(url)
+		q.Does, q.What, used = "fetch", TextLines(url), []string{address}
+	default:
+		q.Does, used = "use "+tool+":", nil
 	}
-	rest := memberLines(in.Input, used)
-	if q.Does == "" {
-		q.Does, q.What = "use "+tool+":", rest
-	} else {
-		q.More = append(q.More, rest...)
+	q.What = append(q.What, memberLines(in.Input, used)...)
+	if command != "" {
+		for _, name := range inert(in.Tool) {
+			if value, ok := members[name]; ok {
+				q.More = append(q.More, memberLine(name, value)...)
+			}
+		}
 	}
 	q.fact("in", in.Cwd)
 	q.fact("tool", in.Tool+" of "+in.Host)
@@ -143,11 +134,54 @@ func (q *Question) tool(in *schema.ToolUseInput) {
 	}
 }
 
-// marked returns the lines of a text, each with a mark before it.
-func marked(mark, text string, there bool) []string {
-	if !there {
-		return nil
+// inert returns the members that change nothing of what a host's own tool runs: words about the command, and the time that it may take.
+func inert(tool string) []string {
+	switch tool {
+	case "Bash", "bash", "run_shell_command":
+		return []string{"description", "timeout"}
 	}
+	return nil
+}
+
+// firstText returns the first of some members that is a text; "" if there is none.
+func firstText(members map[string]schema.Value, names ...string) (name, text string) {
+	for _, name := range names {
+		if text, ok := Text(members[name]); ok {
+			return name, text
+		}
+	}
+	return "", ""
+}
+
+// change returns the lines that go from a file, and that come, and which members have them. It replaces something if lines go.
+func change(members map[string]schema.Value) (lines, used []string, replaces bool) {
+	old, before := firstText(members, "old_string", "oldString", "old_str", "oldText")
+	content, after := firstText(members, "new_string", "newString", "new_str", "newText", "content", "new_source")
+	if old != "" {
+		lines, used = marked("- ", before), append(used, old)
+	}
+	if content != "" {
+		lines, used = append(lines, marked("+ ", after)...), append(used, content)
+	}
+	return lines, used, old != ""
+}
+
+// changes returns the lines of a list of changes, each with all that it has. ok is false if raw is none.
+func changes(raw schema.Value) (lines []string, ok bool) {
+	list, _ := Elements(raw)
+	for _, element := range list {
+		members, ok := Members(element)
+		if !ok {
+			return nil, false
+		}
+		change, used, _ := change(members)
+		lines = append(append(lines, change...), memberLines(element, used)...)
+	}
+	return lines, len(list) > 0
+}
+
+// marked returns the lines of a text, each with a mark before it.
+func marked(mark, text string) []string {
 	lines := TextLines(text)
 	for i, line := range lines {
 		lines[i] = mark + line
@@ -165,15 +199,21 @@ func memberLines(raw schema.Value, without []string) (lines []string) {
 		if slices.Contains(without, name) {
 			continue
 		}
-		text, ok := Text(members[name])
-		if !ok {
-			text = quote.JSON(string(members[name]))
-		}
-		value := TextLines(text)
-		lines = append(lines, harmless(name)+": "+value[0])
-		for _, line := range value[1:] {
-			lines = append(lines, "  "+line)
-		}
+		lines = append(lines, memberLine(name, members[name])...)
+	}
+	return lines
+}
+
+// memberLine returns the lines of a member.
+func memberLine(name string, value schema.Value) []string {
+	text, ok := Text(value)
+	if !ok {
+		text = quote.JSON(string(value))
+	}
+	lines := TextLines(text)
+	lines[0] = harmless(name) + ": " + lines[0]
+	for i := range lines[1:] {
+		lines[i+1] = "  " + lines[i+1]
 	}
 	return lines
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// TestQuestionOf: a question is a sentence with what it is about in full, and says where it came from.
+// TestQuestionOf: a question is a sentence with what it is about in full: no member of the input is left to the details but such as change
+// nothing of it; and it says where it came from.
 func TestQuestionOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -23,10 +24,34 @@ func TestQuestionOf(t *testing.T) {
 		},
 		{
 			"Host.ToolUse", `{"host":"claude","session":"s","tool":"Edit","input":{"file_path":"/a","old_string":"1\n2","new_string":"3","replace_all":true}}`, 1,
-			"edit: /a, - 1, - 2, + 3 | tool Edit of claude, rule push | replace_all: true",
+			"edit: /a, - 1, - 2, + 3, replace_all: true | tool Edit of claude, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"claude","session":"s","tool":"MultiEdit","input":{"file_path":"/a","edits":[{"old_string":"1","new_string":"2\n3"},{"old_string":"4","new_string":"","replace_all":true}]}}`, 1,
+			"edit: /a, - 1, + 2, + 3, - 4, + , replace_all: true | tool MultiEdit of claude, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"pi","session":"s","tool":"edit","input":{"path":"/a","edits":[1]}}`, 1,
+			"use edit on: /a, edits: [1] | tool edit of pi, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"claude","session":"s","tool":"mcp/web/call","input":{"url":"https://a/","method":"DELETE","body":"x\ny","timeout":1}}`, 1,
+			"fetch: https://a/, body: x,   y, method: DELETE, timeout: 1 | tool mcp/web/call of claude, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"claude","session":"s","tool":"mcp/git/push","input":{"path":"a","content":"x","repo":"me/shop","branch":"main"}}`, 1,
+			"write: a, + x, branch: main, repo: me/shop | tool mcp/git/push of claude, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"claude","session":"s","tool":"mcp/sh/run","input":{"command":"ls","description":"d","env":{"A":"1"}}}`, 1,
+			"run: ls, description: d, env: {\"A\":\"1\"} | tool mcp/sh/run of claude, rule push | ",
+		},
+		{
+			"Host.ToolUse", `{"host":"claude","session":"s","tool":"Bash","input":{"command":"ls","timeout":1,"dangerouslyDisableSandbox":true}}`, 1,
+			"run: ls, dangerouslyDisableSandbox: true | tool Bash of claude, rule push | timeout: 1",
 		},
 		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"Write","input":{"file_path":"/a","content":"x\n"}}`, 1, "write: /a, + x | tool Write of claude, rule push | "},
-		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"Read","input":{"file_path":"/a","limit":3}}`, 1, "use Read on: /a | tool Read of claude, rule push | limit: 3"},
+		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"Read","input":{"file_path":"/a","limit":3}}`, 1, "use Read on: /a, limit: 3 | tool Read of claude, rule push | "},
 		{"Host.ToolUse", `{"host":"claude","session":"s","tool":"WebFetch","input":{"url":"https://a/"}}`, 1, "fetch: https://a/ | tool WebFetch of claude, rule push | "},
 		{
 			"Host.ToolUse", `{"host":"claude","session":"s","tool":"mcp/a/b","input":{"x":{"y":1},"text":"1\n2"},"cut":["text"]}`, 1,
@@ -36,7 +61,7 @@ func TestQuestionOf(t *testing.T) {
 		{"Memory.Set", `{"key":"prod/a","value":{"b":[1]}}`, 1, "call Memory.Set: key: prod/a, value: {\"b\":[1]} | rule push | "},
 		{
 			"Syscall.Spawn", `{"child_agent_id":"c","command":["sh","-c","x y"]}`, 1,
-			"start an agent:: sh -c 'x y' | rule push, file binds no content: the files that the program is, and runs, may change before it starts | ",
+			"start an agent:: sh -c 'x y', child_agent_id: c | rule push, file binds no content: the files that the program is, and runs, may change before it starts | ",
 		},
 		{"Step.Undo", `{"tree":"/w","paths":["a","b"],"count":4,"step":7}`, 0, "put back: a, b, and 2 more, in /w, set aside by claude:7 | of claude, rule push | "},
 	} {
