@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/panel"
 	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -149,6 +150,28 @@ func Asks(printed string) bool {
 
 // Notified returns what the terminal is sent, and which program is run, for a question in an environment.
 func Notified(env, text string) (sent, run string) {
+	n := notifierIn(env)
+	n.run = func(_ context.Context, path string, args ...string) {
+		run = strings.Join(append([]string{path}, args...), " ")
+	}
+	sent = n.notify(text)
+	n.workers.Wait()
+	return sent, run
+}
+
+// StoppedNotice returns why a notification ends whose program does not, when the terminal is given back.
+func StoppedNotice(env string) (why error) {
+	n := notifierIn(env)
+	n.run = func(ctx context.Context, _ string, _ ...string) {
+		<-ctx.Done()
+		why = ctx.Err()
+	}
+	n.notify("text")
+	n.stop()
+	return why
+}
+
+func notifierIn(env string) *notifier {
 	n := newNotifier(func(name string) string {
 		for word := range strings.FieldsSeq(env) {
 			if value, ok := strings.CutPrefix(word, name+"="); ok {
@@ -158,10 +181,12 @@ func Notified(env, text string) (sent, run string) {
 		return ""
 	})
 	n.find = func(program string) (string, error) { return "/bin/" + program, nil }
-	n.run = func(_ context.Context, path string, args ...string) {
-		run = strings.Join(append([]string{path}, args...), " ")
-	}
-	sent = n.notify(text)
-	n.wait()
-	return sent, run
+	return n
+}
+
+// Questions are those of the agent with pid 1, as pwos run shows them. describe stands for the kernel.
+func Questions(p *panel.Panel, describe func(ctx context.Context, pid int64) (schema.Descriptor, error)) (serve func(context.Context), news chan<- schema.ApprovalState) {
+	q := newQuestions(1, p, make(chan panel.Answer, 1))
+	q.describe = describe
+	return q.serve, q.news
 }

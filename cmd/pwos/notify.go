@@ -15,10 +15,13 @@ type notifier struct {
 	find    func(program string) (path string, err error)
 	run     func(ctx context.Context, path string, args ...string)
 	workers sync.WaitGroup
+	over    context.Context // of what is run
+	cancel  context.CancelFunc
 }
 
 func newNotifier(getenv func(string) string) *notifier {
-	return &notifier{getenv: getenv, find: exec.LookPath, run: func(ctx context.Context, path string, args ...string) {
+	over, cancel := context.WithCancel(context.Background())
+	return &notifier{getenv: getenv, over: over, cancel: cancel, find: exec.LookPath, run: func(ctx context.Context, path string, args ...string) {
 		_ = exec.CommandContext(ctx, path, args...).Run() // a desktop that does not answer changes nothing for the question
 	}}
 }
@@ -42,7 +45,7 @@ func (n *notifier) notify(text string) string {
 	}
 	if path, err := n.find("notify-send"); err == nil {
 		n.workers.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), noticeTime)
+			ctx, cancel := context.WithTimeout(n.over, noticeTime)
 			defer cancel()
 			n.run(ctx, path, "--app-name=pwos", "--", "pwos", text)
 		})
@@ -68,5 +71,8 @@ func (n *notifier) sequence(text string) string {
 	return sequence
 }
 
-// wait waits for the notifications that are in flight.
-func (n *notifier) wait() { n.workers.Wait() }
+// stop ends the notifications that are in flight: the agent has ended, and with it what they tell.
+func (n *notifier) stop() {
+	n.cancel()
+	n.workers.Wait()
+}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,6 +26,9 @@ func TestNotify(t *testing.T) {
 		if sent != tt.sent || run != tt.run {
 			t.Errorf("%s: %q and %q, want %q and %q", tt.env, sent, run, tt.sent, tt.run)
 		}
+	}
+	if why := pwos.StoppedNotice("TERM=xterm DISPLAY=:0"); !errors.Is(why, context.Canceled) {
+		t.Errorf("a notification that does not end ends by %v", why)
 	}
 	if sent, _ := pwos.Notified("TERM=foot", strings.Repeat("ä", 1000)); len(sent) > 500 || !strings.Contains(sent, "...") {
 		t.Errorf("%q", sent)

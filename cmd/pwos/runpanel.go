@@ -31,7 +31,12 @@ type questions struct {
 	answers chan panel.Answer
 	news    chan schema.ApprovalState
 	ours    map[int64]bool // processes, whether they are the agent or a descendant
+	// describe asks the kernel for a process.
+	describe func(ctx context.Context, pid int64) (schema.Descriptor, error)
 }
+
+// describeTime bounds the wait for what the kernel says of a process that asks, since nothing else happens meanwhile.
+const describeTime = 2 * time.Second
 
 // newPanel returns the panel of a terminal; nil if the configuration has switched it off. Answers come from the channel.
 func (t *terminal) newPanel() (*panel.Panel, chan panel.Answer) {
@@ -83,12 +88,19 @@ func asciiTerminal(getenv func(string) string) bool {
 	return getenv("TERM") == "dumb" || !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }
 
+// newQuestions returns the questions of an agent, without those that it asks.
+func newQuestions(pid int64, p *panel.Panel, answers chan panel.Answer) *questions {
+	return &questions{pid: pid, panel: p, answers: answers, news: make(chan schema.ApprovalState), ours: map[int64]bool{pid: true, 0: false}}
+}
+
 // showQuestions shows the questions of an agent until the returned function is called, at a terminal that has a panel.
 func (a *app) showQuestions(ctx context.Context, c *client.Client, pid int64, own *ownStdio) (stop func()) {
 	if own == nil || own.terminal == nil || own.terminal.panel == nil {
 		return func() {}
 	}
-	q := &questions{app: a, client: c, pid: pid, panel: own.terminal.panel, answers: own.terminal.answers, news: make(chan schema.ApprovalState), ours: map[int64]bool{pid: true, 0: false}}
+	q := newQuestions(pid, own.terminal.panel, own.terminal.answers)
+	q.app, q.client = a, c
+	q.describe = func(ctx context.Context, pid int64) (schema.Descriptor, error) { return cli.Describe(ctx, c, pid) }
 	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	var err error
@@ -132,11 +144,14 @@ func (q *questions) listen(ctx context.Context) error {
 func (q *questions) serve(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	passes := true
 	for {
-		if !q.panel.Busy() { // nothing is shown: no time passes
-			second.Stop()
-		} else {
-			second.Reset(time.Second)
+		if busy := q.panel.Busy(); busy != passes { // while nothing is shown, no time passes; news do not begin a second again
+			if passes = busy; busy {
+				second.Reset(time.Second)
+			} else {
+				second.Stop()
+			}
 		}
 		select {
 		case s := <-q.news:
@@ -157,28 +172,35 @@ func (q *questions) take(ctx context.Context, s *schema.ApprovalState) {
 		q.panel.End(s.ID, "it is "+s.State)
 		return
 	}
-	if q.isOurs(ctx, s.PID) || s.PID == 0 && q.isNamed(ctx, s.Agent) {
+	looking, cancel := context.WithTimeoutCause(ctx, describeTime, cli.ErrTimeout)
+	defer cancel()
+	if ours, _ := q.isOurs(looking, s.PID); ours || s.PID == 0 && q.isNamed(looking, s.Agent) {
 		q.panel.Ask(&panel.Question{ID: s.ID, Digest: s.Digest, Asked: time.UnixMilli(s.Asked), Expires: time.UnixMilli(s.Expires), View: view.QuestionOf(s)})
 	}
 }
 
-// isOurs reports whether a process is the agent or one of its descendants.
-func (q *questions) isOurs(ctx context.Context, pid int64) bool {
-	if ours, known := q.ours[pid]; known {
-		return ours
+// isOurs reports whether a process is the agent or one of its descendants, and whether that is known. It is not if the process is forgotten,
+// or the kernel does not answer: then the next question looks again.
+func (q *questions) isOurs(ctx context.Context, pid int64) (ours, known bool) {
+	if ours, known = q.ours[pid]; known {
+		return ours, true
 	}
-	d, err := cli.Describe(ctx, q.client, pid)
+	d, err := q.describe(ctx, pid)
 	if err != nil {
-		return false // it is forgotten, or the kernel has ended
+		return false, false
 	}
 	q.ours[pid] = false // no process is its own ancestor
-	q.ours[pid] = q.isOurs(ctx, d.ParentPID)
-	return q.ours[pid]
+	if ours, known = q.isOurs(ctx, d.ParentPID); known {
+		q.ours[pid] = ours
+	} else {
+		delete(q.ours, pid)
+	}
+	return ours, known
 }
 
 // isNamed reports whether the kernel asks about the agent.
 func (q *questions) isNamed(ctx context.Context, name string) bool {
-	d, err := cli.Describe(ctx, q.client, q.pid)
+	d, err := q.describe(ctx, q.pid)
 	return err == nil && d.AgentID == name
 }
 

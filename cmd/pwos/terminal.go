@@ -264,7 +264,7 @@ func (t *terminal) detach() error {
 	close(t.over)
 	t.workers.Wait()
 	if t.notifier != nil {
-		t.notifier.wait()
+		t.notifier.stop()
 	}
 	t.out.asked, t.out.statuses = t.out.asked || pending > 0, t.out.statuses+pending
 	_ = t.out.undo() // fails if the terminal is closed

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// asksAtTerminal runs an agent that makes a call about which a rule asks, and ends with what it was told.
-func asksAtTerminal(t *testing.T, config string) (place, *screen.Screen) {
+// asksAtTerminal runs an agent that makes a call about which a rule asks, says what it was told, and does what then says.
+func asksAtTerminal(t *testing.T, config, then string) (place, *screen.Screen) {
 	t.Helper()
 	p := settle(t)
 	dir := p.Path("home/.config/pwos")
@@ -20,7 +20,7 @@ func asksAtTerminal(t *testing.T, config string) (place, *screen.Screen) {
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "policy.cedar"), []byte(
 		`@id("careful") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};`), 0o600))
 	s := sitDown(t, p, "run", "--dir", t.TempDir(), "--home", t.TempDir(), "--name", "shell", "--allow", "Memory.*", "--", "bash", "-c", `read -r -u 3 hello; printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n' >&3
-printf '{"kind":"command","type":"Memory.Set","data":{"key":"prod/a","value":7},"metadata":{"id":"m","timestamp":0}}\n' >&3; read -r -u 3 answer; echo "got ${answer:0:300}"; exit 5`)
+printf '{"kind":"command","type":"Memory.Set","data":{"key":"prod/a","value":7},"metadata":{"id":"m","timestamp":0}}\n' >&3; read -r -u 3 answer; echo "got ${answer:0:300}"; `+then+`exit 5`)
 	usual := s.Settings()
 	t.Cleanup(func() {
 		if after := s.Settings(); after.Lflag != usual.Lflag {
@@ -46,7 +46,7 @@ func TestPanel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, s := asksAtTerminal(t, tt.config)
+			p, s := asksAtTerminal(t, tt.config, "")
 			s.Expect(`\x1b\[6n`)
 			s.Enter("\x1b[5;1R")
 			s.Expect(`shell wants to`)
@@ -81,10 +81,11 @@ func TestPanel(t *testing.T) {
 // TestPanelOff: where the configuration has switched it off, nothing is drawn, and the chord is the program's.
 func TestPanelOff(t *testing.T) {
 	t.Parallel()
-	p, s := asksAtTerminal(t, "[terminal]\nattention = \"off\"\n")
+	p, s := asksAtTerminal(t, "[terminal]\nattention = \"off\"\n", `read -r -s -n 1 key; printf 'key %q\n' "$key"; `)
 	testkit.Eventually(t, "the call waits", func() bool { return strings.Contains(p.pwos(t, "approvals", "--json"), `"state":"waiting"`) })
+	s.Enter("\x1d")
 	p.pwos(t, "approve", "q-1")
-	if shown := s.Expect(`(?s).*got \{"kind":"reply"`); strings.Contains(shown, "wants to") {
+	if shown := s.Expect(`(?s).*got \{"kind":"reply".*key \$'\\035'`); strings.Contains(shown, "wants to") {
 		t.Errorf("the terminal shows %q", shown)
 	}
 	s.Status()
@@ -94,7 +95,7 @@ func TestPanelOff(t *testing.T) {
 // TestPanelAnsweredElsewhere: a question that is shown at the terminal can be answered elsewhere.
 func TestPanelAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
-	p, s := asksAtTerminal(t, "")
+	p, s := asksAtTerminal(t, "", "")
 	s.Expect(`\x1b\[6n`)
 	s.Enter("\x1b[5;1R")
 	s.Expect(`key: prod/a`)

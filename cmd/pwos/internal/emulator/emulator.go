@@ -1,10 +1,6 @@
 package emulator
 
-import (
-	"unicode/utf8"
-
-	"github.com/clipperhouse/displaywidth"
-)
+import "unicode/utf8"
 
 // Screen is the content of a terminal. It is not safe for concurrent use.
 type Screen struct {
@@ -16,7 +12,13 @@ type Screen struct {
 
 	noWrap, insert, hidden, sync, paste bool // modes
 
+	sides       bool // left and right margins can be set
+	left, right int  // these, from 1; 0: there are none
+	latin       bool // the terminal was told that what it gets is no UTF-8
+	pictures    bool // it may show pictures of kitty's protocol
+
 	state   state
+	lead    bool   // within a string, the last byte began a character that may be a control character
 	text    []byte // parameters of a sequence, the beginning of a string, or the first bytes of a character
 	inter   byte   // last intermediate byte of a sequence
 	link    string // hyperlink that is open, as its sequence has it
@@ -86,6 +88,7 @@ func (s *Screen) reset() {
 	s.main, s.alt = newBuffer(s.cols, s.rows), newBuffer(s.cols, s.rows)
 	s.now, s.at, s.top, s.last = s.main, cursor{}, 0, s.rows-1
 	s.noWrap, s.insert, s.hidden, s.sync, s.paste, s.link = false, false, false, false, false, ""
+	s.sides, s.left, s.right, s.latin = false, 0, 0, false
 }
 
 func newBuffer(cols, rows int) *buffer {
@@ -159,8 +162,12 @@ func (s *Screen) take(b byte) {
 		if b&0xc0 == 0x80 {
 			if s.text = append(s.text, b); utf8.FullRune(s.text) {
 				s.state = ground
-				r, _ := utf8.DecodeRune(s.text)
-				s.print(r)
+				if r, _ := utf8.DecodeRune(s.text); r < 0x80 || r > 0x9f {
+					s.print(r)
+				} else { // a control character, which is the same as two of 7 bits
+					s.text = s.text[:0]
+					s.escape(byte(r - 0x40))
+				}
 			}
 			return
 		}
@@ -227,70 +234,4 @@ func (s *Screen) up() {
 	case s.at.row > 0:
 		s.at.row--
 	}
-}
-
-// print puts a character at the cursor.
-func (s *Screen) print(r rune) {
-	width := 1
-	if r > 0x7e {
-		width = displaywidth.Rune(r)
-	} else if s.at.sets[s.at.shift] == '0' && r >= '`' {
-		r = lines[r-'`']
-	}
-	if width == 0 {
-		s.combine(r)
-		return
-	}
-	if s.at.wrap && !s.noWrap || width == 2 && s.at.col == s.cols-1 && s.cols > 1 && !s.noWrap {
-		s.at.col = 0
-		s.down()
-	}
-	if width > s.cols-s.at.col {
-		return
-	}
-	line := s.now.lines[s.at.row]
-	if s.insert {
-		copy(line[s.at.col+width:], line[s.at.col:])
-	}
-	split(line, s.at.col)
-	split(line, s.at.col+width)
-	if line[s.at.col] = (cell{char: r, width: uint8(width), style: s.at.pen}); r == ' ' {
-		line[s.at.col] = cell{style: s.at.pen}
-	}
-	if width == 2 {
-		line[s.at.col+1] = cell{char: r, style: s.at.pen}
-	}
-	s.before = r
-	if s.at.col += width; s.at.col >= s.cols {
-		s.at.col, s.at.wrap = s.cols-1, true
-	}
-}
-
-// split blanks a wide character of which only one half is to stay: that which ends at col.
-func split(line []cell, col int) {
-	if col > 0 && col < len(line) && line[col].char != 0 && line[col].width == 0 {
-		line[col-1] = cell{style: line[col-1].style}
-		line[col] = cell{style: line[col].style}
-	}
-}
-
-// combine adds a mark to the character before the cursor.
-func (s *Screen) combine(r rune) {
-	col := s.at.col - 1
-	if s.at.wrap {
-		col = s.at.col
-	}
-	line := s.now.lines[s.at.row]
-	if col > 0 && line[col].width == 0 && line[col].char != 0 {
-		col--
-	}
-	if col < 0 || line[col].char == 0 || len(line[col].more) >= longestMarks {
-		return
-	}
-	line[col].more += string(r)
-}
-
-// lines has the characters of the line drawing set, from ` to ~.
-var lines = [...]rune{
-	'◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
 }

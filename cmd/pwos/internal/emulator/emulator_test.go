@@ -15,6 +15,7 @@ var pieces = []string{
 	"\x1b[J", "\x1b[1J", "\x1b[2J", "\x1b[K", "\x1b[1K", "\x1b[2K", "\x1b[2X", "\x1b[2@", "\x1b[3P", "\x1b[L", "\x1b[2M", "\x1b[S", "\x1b[T", "\x1b[2;6r", "\x1b[r",
 	"\x1b7", "\x1b8", "\x1bM", "\x1bD", "\x1bE", "\x1b[31m", "\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http://a\x1b\\", "\x1b]8;;\x07", "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25l",
 	"\x1b[?2004h", "a long line that goes on to the end", "\x1b[4h", "\x1b[4l", "\x1b[?6h", "\x1b[?6l", "\x1b(0", "\x1b(B", "qqx", "\x0e", "\x0f", "\x1b[44m", "\x1b[38;2;1;2;3;4:3m",
+	"\x1b[?69h", "\x1b[3;9s", "\x1b[?69l", "\x1b%@", "\x1b(A", "\u009b2C", "\u0085", "\u009d0;t\u009c", "\xc2",
 	"12345678901234567890", "\x1b[?7l", "\x1b[?7h", "\x1b[!p", "\x1b", "\x1b[", "\xe6", "\x18", "\x1bP1$q", "\x1b\\", "\x1b[999999999999999999;9H", "\x1b[?u", "\x1b[>1u",
 }
 
@@ -66,6 +67,10 @@ func TestShown(t *testing.T) {
 		{"abc\x1bcd", "d"},
 		{"\x1b[2;3r\x1b[?6ha\x1b[2Hb", "|a|b"},
 		{"\ta\x1b[Zb", "        b"},
+		{"a\u009b2Cb\u0085c\u008dd", "ad b|c"},
+		{"a\u009d0;title\u009cb\u009dti\xe2\x9ctle\u009cc\x1b]8;;x\u009cd\u0090q\x07e\u009cf", "abcdf"},
+		{"a\x1b_G\x07b\x1b\\c\x1b[\u009bd", "ac"},
+		{"ab\x1b[s\x1b[?69h\x1b[2;9sc\x1b[ud\x1b[?69l\x1b[2H\x1b[se\x1b[uf", "cbd|f"},
 	} {
 		if got := strings.TrimRight(strings.Join(lines(after(tt.text)), "|"), "|"); got != tt.want {
 			t.Errorf("%q shows %q, want %q", tt.text, got, tt.want)

@@ -25,6 +25,17 @@ func (s *Screen) known() {
 	}
 }
 
+// Forget takes all of the main screen as not known, as after somebody else had the terminal. Below the cursor it takes it as blank.
+func (s *Screen) Forget() {
+	if s.now == s.alt {
+		return
+	}
+	for _, line := range s.main.lines {
+		clear(line)
+	}
+	s.unknown = s.at.row
+}
+
 // Align moves the main screen such that the cursor is in a row, where it is at the terminal. What is above it then is not known.
 func (s *Screen) Align(row int) {
 	by := min(max(row, 0), s.rows-1) - s.at.row
@@ -50,7 +61,7 @@ func (s *Screen) Align(row int) {
 // scrollback gets what was above.
 func (s *Screen) MakeRoom(n int) string {
 	n = min(n, s.at.row)
-	if s.now == s.alt || n <= 0 || s.top != 0 || s.last != s.rows-1 {
+	if s.now == s.alt || n <= 0 || s.top != 0 || s.last != s.rows-1 || s.sides {
 		return ""
 	}
 	text := fmt.Sprintf("\x1b[0m\x1b[%d;1H%s", s.rows, strings.Repeat("\n", n))

@@ -1,8 +1,8 @@
 package emulator
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -26,7 +26,7 @@ func (s *Screen) Resize(cols, rows int) {
 			b.lines = append(b.lines, blank(cols, style{}))
 		}
 	}
-	s.cols, s.rows, s.top, s.last = cols, rows, 0, rows-1
+	s.cols, s.rows, s.top, s.last, s.left, s.right = cols, rows, 0, rows-1, 0, 0
 	s.at.row, s.at.col, s.at.wrap = min(s.at.row-gone, rows-1), min(s.at.col, cols-1), false
 }
 
@@ -72,17 +72,26 @@ func (s *Screen) Text(row int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Begin returns what must precede drawing: it remembers where the program is, and switches off what would change what is drawn.
+// Single is what makes the line of the cursor one of characters of single width, whatever the program has made it.
+const Single = "\x1b#5"
+
+// Interrupt returns what must precede Begin if nothing may be seen over what is drawn, or in its place: it ends a sequence that the terminal
+// takes for unfinished, leaves its status line, and takes its pictures away, which do not come back.
+func (s *Screen) Interrupt() string {
+	text := "\x18\x1b\\\x1b[0$}"
+	if s.pictures {
+		text += "\x1b_Ga=d,q=2\x1b\\"
+	}
+	s.pictures = false
+	return text
+}
+
+// Begin returns what must precede drawing: it remembers where the program is, and switches off what would change what is drawn, also
+// where the program is not known to have switched it on.
 func (s *Screen) Begin() string {
-	text := "\x1b[?2026h\x1b7\x1b[?7l"
-	if s.at.origin {
-		text += "\x1b[?6l"
-	}
-	if s.insert {
-		text += "\x1b[4l"
-	}
-	if s.at.sets[0] == '0' || s.at.shift != 0 {
-		text += "\x0f\x1b(B"
+	text := "\x1b[?2026h\x1b7\x1b[?7l\x1b[?69l\x1b[?6l\x1b[4l\x0f\x1b(B"
+	if s.latin {
+		text += "\x1b%G"
 	}
 	if s.link != "" {
 		text += "\x1b]8;;\x1b\\"
@@ -106,6 +115,15 @@ func (s *Screen) finish(moves bool) string {
 	}
 	if s.link != "" {
 		b.WriteString("\x1b]8;" + s.link + "\x1b\\")
+	}
+	if s.latin {
+		b.WriteString("\x1b%@")
+	}
+	if s.sides { // both move the cursor
+		b.WriteString("\x1b[?69h")
+		if s.right > 0 {
+			fmt.Fprintf(&b, "\x1b[%d;%ds", s.left, s.right)
+		}
 	}
 	switch {
 	case !moves:
@@ -132,13 +150,11 @@ func (s *Screen) finish(moves bool) string {
 
 // sets returns what designates the program's character sets, if they are not the usual ones.
 func (s *Screen) sets() string {
-	if s.at.sets[0] != '0' && s.at.shift == 0 {
+	set := cmp.Or(s.at.sets[0], 'B')
+	if set == 'B' && s.at.shift == 0 {
 		return ""
 	}
-	text := "\x1b(" + string(max(rune(s.at.sets[0]), 'B'))
-	if s.at.sets[0] == '0' {
-		text = "\x1b(0"
-	}
+	text := "\x1b(" + string(rune(set))
 	if s.at.shift != 0 {
 		text += "\x0e"
 	}
@@ -155,133 +171,4 @@ func (s *Screen) goTo(c *cursor) string {
 		mode = "\x1b[?6l"
 	}
 	return fmt.Sprintf("%s\x1b[%d;%dH%s", mode, max(row, 1), c.col+1, c.pen.sequence())
-}
-
-// colour is 0 for the default one, palette+index, or direct+RGB.
-type colour uint32
-
-const (
-	palette colour = 1 << 24
-	direct  colour = 2 << 24
-)
-
-// style is how a cell looks.
-type style struct {
-	fg, bg, line colour
-	looks        uint16 // bit n: SGR n is on, 1 to 9; bit 10: 53
-	under        uint8  // kind of the underline
-}
-
-func (s style) background() style { return style{bg: s.bg} }
-
-// sequence returns what sets the style, whatever was set before.
-func (s style) sequence() string {
-	text := "\x1b[0"
-	for n := 1; n <= 9; n++ {
-		if s.looks&(1<<n) != 0 {
-			text += ";" + strconv.Itoa(n)
-			if n == 4 && s.under > 1 {
-				text += ":" + strconv.Itoa(int(s.under))
-			}
-		}
-	}
-	if s.looks&(1<<10) != 0 {
-		text += ";53"
-	}
-	return text + s.fg.parameter(30) + s.bg.parameter(40) + s.line.parameter(50) + "m"
-}
-
-// parameter returns the parameters that set a colour; base is 30, 40, or 50 for that of an underline.
-func (c colour) parameter(base int) string {
-	n := int(c & (palette - 1))
-	switch {
-	case c == 0:
-		return ""
-	case c >= direct:
-		return fmt.Sprintf(";%d;2;%d;%d;%d", base+8, n>>16, n>>8&255, n&255)
-	case n < 8 && base < 50:
-		return fmt.Sprintf(";%d", base+n)
-	case n < 16 && base < 50:
-		return fmt.Sprintf(";%d", base+60+n-8)
-	}
-	return fmt.Sprintf(";%d;5;%d", base+8, n)
-}
-
-// set carries SGR out.
-func (s *style) set(text string) {
-	parts := strings.Split(text, ";")
-	for i := 0; i < len(parts); i++ {
-		sub := strings.Split(parts[i], ":")
-		n, _ := strconv.Atoi(sub[0]) // an empty one is 0
-		switch {
-		case n == 0:
-			*s = style{}
-		case n == 4 && len(sub) > 1:
-			kind, _ := strconv.Atoi(sub[1])
-			if s.under = uint8(kind & 7); s.under == 0 {
-				s.looks &^= 1 << 4
-			} else {
-				s.looks |= 1 << 4
-			}
-		case n >= 1 && n <= 9:
-			s.looks |= 1 << n
-			if n == 4 {
-				s.under = 1
-			}
-		case n == 21:
-			s.looks, s.under = s.looks|1<<4, 2
-		case n == 22:
-			s.looks &^= 1<<1 | 1<<2
-		case n >= 23 && n <= 29:
-			s.looks &^= 1 << (n - 20)
-		case n == 53:
-			s.looks |= 1 << 10
-		case n == 55:
-			s.looks &^= 1 << 10
-		case n >= 30 && n <= 37:
-			s.fg = palette + colour(n-30)
-		case n >= 40 && n <= 47:
-			s.bg = palette + colour(n-40)
-		case n >= 90 && n <= 97:
-			s.fg = palette + colour(n-90+8)
-		case n >= 100 && n <= 107:
-			s.bg = palette + colour(n-100+8)
-		case n == 39:
-			s.fg = 0
-		case n == 49:
-			s.bg = 0
-		case n == 59:
-			s.line = 0
-		case n == 38, n == 48, n == 58:
-			at := map[int]*colour{38: &s.fg, 48: &s.bg, 58: &s.line}[n]
-			if len(sub) > 1 {
-				at.take(sub[1:])
-			} else {
-				i += at.take(parts[i+1:])
-			}
-		}
-	}
-}
-
-// take sets a colour from 5;N, or 2;R;G;B, which a form with colons has with an empty part more. It returns how many parts it took.
-func (c *colour) take(parts []string) int {
-	number := func(i int) colour {
-		if i >= len(parts) {
-			return 0
-		}
-		n, _ := strconv.Atoi(parts[i])
-		return colour(n & 255)
-	}
-	switch {
-	case len(parts) >= 2 && parts[0] == "5":
-		*c = palette + number(1)
-		return 2
-	case len(parts) >= 5 && parts[0] == "2" && parts[1] == "":
-		*c = direct + number(2)<<16 + number(3)<<8 + number(4)
-		return 5
-	case len(parts) >= 4 && parts[0] == "2":
-		*c = direct + number(1)<<16 + number(2)<<8 + number(3)
-		return 4
-	}
-	return len(parts)
 }

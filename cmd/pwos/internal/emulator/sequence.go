@@ -40,8 +40,11 @@ func (s *Screen) designate(b byte) {
 		return
 	}
 	s.state = ground
-	if s.inter == '(' || s.inter == ')' {
+	switch s.inter {
+	case '(', ')':
 		s.at.sets[s.inter-'('] = b
+	case '%':
+		s.latin = b == '@'
 	}
 }
 
@@ -57,12 +60,14 @@ func (s *Screen) restore() {
 	s.at.row, s.at.col = min(s.at.row, s.rows-1), min(s.at.col, s.cols-1)
 }
 
-// string handles a byte of a string, which BEL or ESC \ ends.
+// string handles a byte of a string, which ESC \ ends, or that as one character; BEL ends only an OSC.
 func (s *Screen) string(b byte) {
+	lead := s.lead
+	s.lead = b == 0xc2
 	switch {
-	case b == 0x07, b == '\\' && s.state == textEscape:
+	case b == 0x07 && s.text[0] == ']', b == '\\' && s.state == textEscape, b == 0x9c && lead:
 		s.state = ground
-		s.hyperlink(string(s.text))
+		s.hyperlink(strings.TrimSuffix(string(s.text), "\xc2"))
 	case b == 0x18 || b == 0x1a:
 		s.state = ground
 	case b == 0x1b:
@@ -72,6 +77,7 @@ func (s *Screen) string(b byte) {
 		s.take(b)
 	case len(s.text) <= longestLink:
 		s.text = append(s.text, b)
+		s.pictures = s.pictures || len(s.text) == 2 && string(s.text) == "_G"
 	}
 }
 
@@ -135,6 +141,7 @@ func (s *Screen) do(text string, final byte) {
 	if text == "!" && final == 'p' { // soft reset
 		s.top, s.last, s.insert, s.noWrap, s.hidden = 0, s.rows-1, false, false, false
 		s.at.origin, s.at.pen, s.at.sets, s.at.shift = false, style{}, [2]byte{}, 0
+		s.sides, s.left, s.right = false, 0, 0
 		return
 	}
 	if text != "" && (text[0] < '0' || text[0] > ';') || strings.ContainsAny(text, " !\"#$%&'()*+,-./") {
@@ -163,7 +170,12 @@ func (s *Screen) do(text string, final byte) {
 			s.move(0, 0)
 		}
 	case 's':
-		s.save()
+		if !s.sides {
+			s.save()
+		} else if left, right := n, min(p.at(1, s.cols), s.cols); left < right {
+			s.left, s.right = left, right
+			s.move(0, 0)
+		}
 	case 'u':
 		s.restore()
 	case 'b':
@@ -188,6 +200,8 @@ func (s *Screen) private(mode int, on bool) {
 		s.noWrap = !on
 	case 25:
 		s.hidden = !on
+	case 69:
+		s.sides, s.left, s.right = on, 0, 0
 	case 2004:
 		s.paste = on
 	case 2026:

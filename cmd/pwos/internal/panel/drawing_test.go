@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/promptware-os/pwos/cmd/pwos/internal/panel"
@@ -200,6 +201,10 @@ func TestShownBefore(t *testing.T) {
 // TestHeld: what the program writes while a question is frozen is shown after it, and a program that writes much waits.
 func TestHeld(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, held)
+}
+
+func held(t *testing.T) {
 	d := sit(t, 80, 24)
 	d.print("$ ")
 	d.ask("q-1", "git push")
@@ -217,6 +222,12 @@ func TestHeld(t *testing.T) {
 		}
 		_, _ = d.Panel.Write([]byte("the end"))
 	}()
+	synctest.Wait()
+	select {
+	case <-done:
+		t.Error("the program does not wait")
+	default:
+	}
 	d.press("y")
 	d.Decided("q-1", "allowed once", nil)
 	<-done

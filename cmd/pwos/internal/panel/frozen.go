@@ -51,17 +51,19 @@ func (p *Panel) freeze() {
 		f.skip = 0
 	}
 	if len(p.open) > 0 {
-		f.question = p.open[0]
+		if f.question = p.open[0]; f.question.ID == p.given {
+			f.mode = deciding
+		}
 	} else {
 		f.conclude(p.said)
 	}
 	p.frozen, p.said, p.calm = f, "", ""
-	text := ""
 	if p.within {
-		text, p.within = "\x18", false
-		_, _ = p.screen.Write([]byte(text))
+		p.within = false
+		_, _ = p.screen.Write([]byte("\x18"))
 	}
-	text += p.paint(true) + "\x1b[?25l"
+	clear(p.drawn) // nothing that is shown is relied on
+	text := p.screen.Interrupt() + p.paint(true) + "\x1b[?25l"
 	if !p.screen.Pastes() {
 		text += "\x1b[?2004h"
 	}
@@ -130,7 +132,7 @@ func (p *Panel) Typed(text []byte) (program []byte) {
 			} else if p.frozen.armed && p.frozen.mode == reason && t.kind == key && t.char >= 0 {
 				p.frozen.insert(t.char)
 			}
-		case ignored:
+		case ignored, unpressed:
 		}
 	}
 	if p.frozen != nil {
@@ -236,9 +238,12 @@ func (f *frozen) turn(to mode) {
 	f.mode = to
 }
 
-// decide gives an answer.
+// decide gives an answer. None is given before the outcome of the one before is known.
 func (f *frozen) decide(p *Panel, a Answer) {
-	f.mode = deciding
+	if p.given != "" {
+		return
+	}
+	f.mode, p.given = deciding, a.Question.ID
 	p.Decide(a)
 }
 

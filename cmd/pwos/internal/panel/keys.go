@@ -8,14 +8,15 @@ import (
 type kind uint8
 
 const (
-	part    kind = iota // of a sequence that a later read completes
-	key                 // char is what it types, or one of the constants below
-	chord               // the attention chord
-	pasted              // a part of what is pasted, or a mark around it
-	status              // the terminal's answer to ESC [ 5 n
-	place               // its answer to ESC [ 6 n
-	report              // another answer of the terminal
-	ignored             // of the mouse, a key that was released, or one that is no character
+	part      kind = iota // of a sequence that a later read completes
+	key                   // char is what it types, or one of the constants below
+	chord                 // the attention chord
+	pasted                // a part of what is pasted, or a mark around it
+	status                // the terminal's answer to ESC [ 5 n
+	place                 // its answer to ESC [ 6 n
+	report                // another answer of the terminal
+	ignored               // of the mouse, a key that was held, or one that is no character
+	unpressed             // a key that was released, or the mouse that was moved: no key
 )
 
 // Keys that type no character.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/cmd/pwos/internal/emulator"
 )
 
 // erase returns what draws the program's screen where the panel is.
@@ -86,7 +88,7 @@ func (p *Panel) paint(must bool) string {
 		if top == p.top && i < len(p.drawn) && p.drawn[i] == line {
 			continue
 		}
-		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[0m%s", top+i+1, line)
+		fmt.Fprintf(&b, "\x1b[%d;1H%s\x1b[0m%s", top+i+1, emulator.Single, line)
 	}
 	b.WriteString(p.finish())
 	p.top, p.drawn = top, lines
@@ -174,5 +176,25 @@ func (p *Panel) release() {
 	if !p.asking.IsZero() {
 		p.asking = time.Time{}
 		p.letThrough("")
+	}
+}
+
+// Hide gives the terminal away for a while, or takes it back.
+func (p *Panel) Hide(hidden bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if hidden && !p.hidden {
+		p.release()
+		_, _ = io.WriteString(p.Out, p.erase()) // fails if the terminal is closed
+	}
+	if p.hidden && !hidden && !p.screen.Alternate() { // others have written, and the screen has gone up
+		p.screen.Forget()
+		p.located = false
+	}
+	if p.hidden = hidden; !hidden {
+		p.redraw(false)
 	}
 }

@@ -56,6 +56,7 @@ type Panel struct {
 	rang   time.Time
 
 	frozen *frozen // nil: keys are the program's
+	given  string  // id of the question that was answered, until the outcome is known; "": there is none
 	held   []byte  // output of the program while a question is frozen
 	tail   []byte  // beginning of a sequence that the terminal has not got yet
 	within bool    // the terminal has got the beginning of one
@@ -194,11 +195,13 @@ func (p *Panel) say(q *Question, how string) {
 func (p *Panel) Decided(id, how string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.given = ""
 	if err == nil {
 		p.open = slices.DeleteFunc(p.open, func(q *Question) bool { return q.ID == id })
 	}
 	f := p.frozen
-	if f == nil || f.question.ID != id || f.mode != deciding {
+	if f == nil || f.question == nil || f.question.ID != id || f.mode != deciding {
+		p.redraw(f != nil)
 		return
 	}
 	if err != nil {
@@ -256,22 +259,6 @@ func (p *Panel) Resize(cols, rows int) {
 	p.screen.Resize(cols, rows)
 	p.lost, p.located = len(p.drawn) > 0, len(p.drawn) > 0
 	p.redraw(p.frozen != nil)
-}
-
-// Hide gives the terminal away for a while, or takes it back.
-func (p *Panel) Hide(hidden bool) {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if hidden && !p.hidden {
-		p.release()
-		_, _ = io.WriteString(p.Out, p.erase()) // fails if the terminal is closed
-	}
-	if p.hidden = hidden; !hidden {
-		p.redraw(false)
-	}
 }
 
 // Close takes the panel away for good, and lets all output through. It returns how many answers of the terminal are still to come.

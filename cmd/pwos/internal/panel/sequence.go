@@ -16,8 +16,24 @@ func arrow(b byte) rune {
 	return 0
 }
 
+// unpressed reports whether a sequence tells that a key was released, or the mouse moved. Older reports of the mouse are not taken for that:
+// where they end is not sure, and what follows may be of them.
+func (r *reader) unpressed(parameters string, final byte) bool {
+	const moved = 32
+	if rest, ok := strings.CutPrefix(parameters, "<"); ok {
+		buttons, _, _ := strings.Cut(rest, ";")
+		n, err := strconv.Atoi(buttons)
+		return final == 'M' && err == nil && n >= 0 && n&moved != 0
+	}
+	list := strings.Split(parameters, ";")
+	return strings.IndexByte("u~ABCDEFHPQS", final) >= 0 && len(list) > 1 && strings.HasSuffix(list[1], ":3")
+}
+
 // control returns what a control sequence is.
 func (r *reader) control(parameters string, final byte) (kind, rune) {
+	if r.unpressed(parameters, final) {
+		return unpressed, 0
+	}
 	switch final {
 	case 'n':
 		if parameters == "0" || parameters == "3" {
