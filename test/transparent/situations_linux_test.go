@@ -36,7 +36,7 @@ func situations() []situation {
 		{line: `printf 'all: a b c\na c:\n\t@echo $@ >$@\nb:\n\t@echo fails >&2; exit 3\n' >Makefile; RUN make -j4 -k 2>&1 | sort; echo "${PIPESTATUS[*]}"`},
 
 		// Processes.
-		{line: `RUN bash -c 'sleep 50 & ps -o args= --ppid $$ | grep -c "^sleep 50"; pgrep -P $$ -x sleep | wc -l; pkill -P $$ -x sleep; wait; echo $?'`},
+		{line: `RUN bash -c 'sleep 50 & until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done; ps -o args= --ppid $$ | grep -c "^sleep 50"; pgrep -P $$ -x sleep | wc -l; pkill -P $$ -x sleep; wait; echo $?'`},
 		{line: `RUN sh -c 'ls /proc | grep -c "^[0-9]"' | sed 's/[0-9][0-9]*/N/'; RUN sh -c 'test -e /proc/$$/status && test -d /proc/self/task/$$ && echo own'`},
 		{line: `RUN python3 -c 'import os; p=os.fork(); p or os._exit(7); print(os.waitstatus_to_exitcode(os.waitpid(p,0)[1])); os.kill(os.getpid(),0)'`, needs: "python3"},
 		{line: `RUN strace -f -e trace=none sh -c 'true; exit 6' 2>&1 | grep -c exited; RUN gdb --version >/dev/null 2>&1`, needs: "strace"},

@@ -193,3 +193,15 @@ func BenchmarkLines(b *testing.B) {
 		_, _ = s.Write([]byte(text.String()))
 	}
 }
+
+// TestAsked: what a terminal answers is counted as it answers, however the request is written.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	s := emulator.New(80, 24)
+	if _, err := s.Write([]byte("\x1b[5n\x1b[05n\x1b[5;0n\x1b[?5n\x1b[6n\x1b[06n\x1b[n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Asked(); got != (emulator.Requests{Status: 3, Cursor: 2}) {
+		t.Errorf("asked %+v", got)
+	}
+}

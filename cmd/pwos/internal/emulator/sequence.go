@@ -153,10 +153,10 @@ func (s *Screen) do(text string, final byte) {
 	case 'm':
 		s.at.pen.set(text)
 	case 'n':
-		switch text {
-		case "5":
+		switch n { // however it is written: terminals answer it all the same
+		case 5:
 			s.asked.Status++
-		case "6":
+		case 6:
 			s.asked.Cursor++
 		}
 	case 'h', 'l':
@@ -179,7 +179,7 @@ func (s *Screen) do(text string, final byte) {
 	case 'u':
 		s.restore()
 	case 'b':
-		for range min(n, s.cols*s.rows) {
+		for range min(n, s.cols) { // no program repeats more than a line, and each costs time
 			s.print(max(s.before, ' '))
 		}
 	case 'A', 'B', 'e', 'C', 'a', 'D', 'E', 'F', 'G', '`', 'H', 'f', 'd', 'I', 'Z':

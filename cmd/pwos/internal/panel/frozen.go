@@ -23,6 +23,7 @@ type mode uint8
 
 const (
 	choosing mode = iota
+	looking       // the question was not on the screen before the chord: it needs another chord
 	details
 	raw
 	reason   // for a refusal
@@ -51,8 +52,11 @@ func (p *Panel) freeze() {
 		f.skip = 0
 	}
 	if len(p.open) > 0 {
-		if f.question = p.open[0]; f.question.ID == p.given {
+		switch f.question = p.open[0]; {
+		case f.question.ID == p.given:
 			f.mode = deciding
+		case !p.wasSeen(f.question.ID):
+			f.mode = looking
 		}
 	} else {
 		f.conclude(p.said)
@@ -185,6 +189,10 @@ func (p *Panel) shownNow(t token, program []byte) []byte {
 func (p *Panel) answer(t token) []byte {
 	f := p.frozen
 	if t.kind == chord { // twice: it is the program's
+		if f.mode == looking {
+			f.mode = choosing
+			return nil
+		}
 		if f.mode != deciding {
 			p.thaw()
 			return t.full
@@ -197,6 +205,10 @@ func (p *Panel) answer(t token) []byte {
 	case reason:
 		f.edit(t.char, p)
 	case deciding:
+	case looking:
+		if t.char == keyEscape {
+			p.thaw()
+		}
 	default:
 		f.choose(t.char, p)
 	}

@@ -71,6 +71,7 @@ func (p *Panel) paint(must bool) string {
 		}
 		cols, rows := p.screen.Size()
 		lines = p.picture(cols, rows)
+		p.picturing()
 		top, up = p.placed(len(lines), rows)
 	}
 	if top == p.top && slices.Equal(lines, p.drawn) && !p.lost || len(lines) == 0 && len(p.drawn) == 0 {
@@ -93,6 +94,29 @@ func (p *Panel) paint(must bool) string {
 	b.WriteString(p.finish())
 	p.top, p.drawn = top, lines
 	return b.String()
+}
+
+// picturing notes which question is drawn while keys are the program's.
+func (p *Panel) picturing() {
+	id := ""
+	if len(p.open) > 0 {
+		id = p.open[0].ID
+	}
+	if p.frozen != nil || id == p.pictured {
+		return
+	}
+	if p.pictured != "" {
+		p.replaced = p.Now()
+	}
+	p.pictured = id
+}
+
+// noticed is how long a question is on the screen that has taken the place of another, before a chord is about it.
+const noticed = time.Second
+
+// wasSeen reports whether a question was on the screen, and had not just taken the place of another.
+func (p *Panel) wasSeen(id string) bool {
+	return len(p.drawn) > 0 && p.pictured == id && p.Now().Sub(p.replaced) >= noticed
 }
 
 // placed returns the row where n lines are drawn, and how many lines the program's screen must go up for that. The line of the cursor is

@@ -61,6 +61,9 @@ type Panel struct {
 	tail   []byte  // beginning of a sequence that the terminal has not got yet
 	within bool    // the terminal has got the beginning of one
 
+	pictured string    // id of the question that is drawn
+	replaced time.Time // when it took the place of another
+
 	top   int // of what is drawn
 	drawn []string
 	lost  bool // the terminal has moved what it shows, and its cursor

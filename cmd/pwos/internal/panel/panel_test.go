@@ -184,6 +184,25 @@ func TestNotBeforeShown(t *testing.T) {
 	}
 }
 
+// TestNotSeen: a chord while the program has kept the question from the screen is about nothing: it shows the question, and another one is
+// needed.
+func TestNotSeen(t *testing.T) {
+	t.Parallel()
+	d := sit(t, 80, 24)
+	d.print("\x1b[?2026h[ run ls?  Ctrl-] then y ]") // an update that does not end
+	d.ask("q-1", "first")
+	d.press(chord, "y", "a")
+	d.want("run   first")
+	d.want("Ctrl-] again, to answer")
+	if len(d.answers) > 0 {
+		t.Fatalf("answers %q", d.answers)
+	}
+	d.press(chord, "y")
+	if len(d.answers) != 1 || d.program != "" {
+		t.Errorf("answers %q, the program gets %q", d.answers, d.program)
+	}
+}
+
 // TestOldestIsShown: the answer is to the question that was frozen, whatever is asked meanwhile; the next one needs another chord.
 func TestOldestIsShown(t *testing.T) {
 	t.Parallel()
@@ -193,6 +212,11 @@ func TestOldestIsShown(t *testing.T) {
 	d.ask("q-1", "first")
 	d.want("run   first")
 	d.want("and another question")
+	d.press(chord) // a moment ago the other one was there
+	d.want("Ctrl-] again, to answer")
+	if d.press("y"); len(d.answers) > 0 {
+		t.Errorf("one that had just taken the place of another has the answers %q", d.answers)
+	}
 	d.press(chord)
 	d.now = d.now.Add(-time.Second)
 	d.ask("q-0", "before")
@@ -204,6 +228,7 @@ func TestOldestIsShown(t *testing.T) {
 	if got := strings.Join(d.answers, "; "); got != "q-1 Dq-1 true 0s " || d.program != "y" {
 		t.Errorf("answers %q, the program gets %q", got, d.program)
 	}
+	d.now = d.now.Add(time.Minute)
 	d.press(chord, "a")
 	if len(d.answers) != 2 || !strings.HasPrefix(d.answers[1], "q-0") {
 		t.Errorf("answers %q", d.answers)

@@ -57,6 +57,8 @@ func (p *Panel) frozenPicture(s *sketch, cols, rows int) []string {
 	switch f.mode {
 	case choosing:
 		s.foot = "y once   a for an hour   n refuse   d details   Esc back"
+	case looking:
+		s.foot = p.Name + " again, to answer   Esc back"
 	case details:
 		s.text = append(s.text, "")
 		s.text = append(s.text, f.question.View.More...)
