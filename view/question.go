@@ -15,7 +15,7 @@ import (
 // Question is a request for approval as people read it: a sentence, what it is about in full, and where it came from. No character of it
 // is interpreted by a terminal, or hidden by one.
 type Question struct {
-	Agent string      // who asks
+	Agent string      // name of the agent that made the call
 	Does  string      // what it wants to do: a verb, and often an object
 	What  []string    // what exactly, in full
 	Facts [][2]string // where it came from, and what is to be known of it

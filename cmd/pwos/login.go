@@ -63,7 +63,7 @@ and is not counted.`,
 	}
 }
 
-// loginNamed returns the login of a name. A host's name is that of its login if it has only one.
+// loginNamed returns the login of a name. The error about a host that has no login of its name says which keys it uses.
 func loginNamed(name string) (*preset.Login, error) {
 	if login := preset.LoginNamed(name); login != nil {
 		return login, nil
@@ -109,29 +109,20 @@ func heldLogins(ctx context.Context, c *client.Client) ([]string, error) {
 	return names, nil
 }
 
-// loginOf returns where the login comes from that the kernel would use for a host; "" if there is none. held are those that it holds.
-func loginOf(host *preset.Host, held []string) string {
-	for _, from := range []func(*preset.Login) string{
-		func(l *preset.Login) string {
-			if credentialOf(l) == "" {
-				return ""
-			}
+// loginOf returns where the login comes from that the kernel would use for a host; "" if there is none. held are those that it holds. One
+// of the environment comes first.
+func loginOf(host *preset.Host, held []string) (from string) {
+	for _, u := range host.Upstreams {
+		l := preset.LoginNamed(u.Name)
+		switch {
+		case l == nil:
+		case credentialOf(l) != "":
 			return "$" + l.Variable
-		},
-		func(l *preset.Login) string {
-			if !slices.Contains(held, l.Name) {
-				return ""
-			}
-			return "kernel: " + l.Name
-		},
-	} {
-		for _, u := range host.Upstreams {
-			if l := preset.LoginNamed(u.Name); l != nil && from(l) != "" {
-				return from(l)
-			}
+		case from == "" && slices.Contains(held, l.Name):
+			from = "kernel: " + l.Name
 		}
 	}
-	return ""
+	return from
 }
 
 // shownLogin is a login as it is listed.

@@ -49,7 +49,7 @@ func (r *Run) mail(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// sender names who has sent a message.
+// sender returns the name and PID of the sender of a message.
 func sender(ctx context.Context, c *client.Client, m *schema.MailMessage) string {
 	switch {
 	case m.SenderKernel != "":

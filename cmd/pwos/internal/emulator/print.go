@@ -39,7 +39,7 @@ func (s *Screen) print(r rune) {
 	}
 }
 
-// split blanks a wide character of which only one half is to stay: that which ends at col.
+// split blanks the wide character whose first half is just before col, and whose second half is at col.
 func split(line []cell, col int) {
 	if col > 0 && col < len(line) && line[col].char != 0 && line[col].width == 0 {
 		line[col-1] = cell{style: line[col-1].style}

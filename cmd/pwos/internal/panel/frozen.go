@@ -185,7 +185,7 @@ func (p *Panel) shownNow(t token, program []byte) []byte {
 	return program
 }
 
-// answer handles a key of a person who has seen the frozen panel. It returns what is the program's.
+// answer handles a key that a person pressed after the frozen panel was shown. It returns the part of the input that is for the program.
 func (p *Panel) answer(t token) []byte {
 	f := p.frozen
 	if t.kind == chord { // twice: it is the program's
