@@ -247,6 +247,30 @@ func (t *Token) Effective(tick int64) schema.Effective {
 	return e
 }
 
+// Cut returns what a child is to be granted without what the holder does not have itself at tick.
+func (t *Token) Cut(asked *schema.SpawnCapability, tick int64) *schema.SpawnCapability {
+	own := t.Effective(tick)
+	less := *asked
+	less.AllowedSyscalls = meet(slices.Sorted(slices.Values(asked.AllowedSyscalls)), own.AllowedSyscalls)
+	less.ResourceQuotas = make(map[string]float64, len(asked.ResourceQuotas))
+	for resource, amount := range asked.ResourceQuotas {
+		if amount = min(amount, own.ResourceQuotas[resource]); amount > 0 {
+			less.ResourceQuotas[resource] = amount
+		}
+	}
+	if last := own.ExpiresAtTick; last != nil && (asked.ExpiresAtTick == nil || *asked.ExpiresAtTick > *last) {
+		less.ExpiresAtTick = last
+	}
+	switch {
+	case asked.HTTP == nil:
+	case own.HTTP == nil:
+		less.HTTP = nil
+	default:
+		less.HTTP = new(meetHTTP(asked.HTTP, own.HTTP))
+	}
+	return &less
+}
+
 // Ineffective says why nothing that a token grants is effective at tick, "" if something is.
 func (t *Token) Ineffective(tick int64) string {
 	e := t.Effective(tick)

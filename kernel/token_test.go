@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -206,6 +207,28 @@ func TestCoversIsASubset(t *testing.T) {
 	})
 	if covered == 0 {
 		t.Error("no token covers another: the test shows nothing")
+	}
+}
+
+// TestTokenCut: what is left of a grant after a cut is what both have, and its holder may pass it on.
+func TestTokenCut(t *testing.T) {
+	t.Parallel()
+	own := token(1, map[string]float64{"cpu": 2}, new(int64(9)), "Memory.*", "Tool:claude/*")
+	own.Granted.HTTP = &schema.HTTPGrant{Hosts: []string{"a.test", "*.b.test"}}
+	asked := &schema.SpawnCapability{
+		AllowedSyscalls: []string{"Tool:codex/*", "Memory.Get", "Clock.Get", "Tool:claude/Bash"}, ResourceQuotas: map[string]float64{"cpu": 5, "gpu": 1},
+		HTTP: &schema.HTTPGrant{Hosts: []string{"c.test", "x.b.test", "a.test"}, Plain: true}, Budget: &schema.BudgetGrant{Calls: new(int64(3))},
+	}
+	want := &schema.SpawnCapability{
+		AllowedSyscalls: []string{"Memory.Get", "Tool:claude/Bash"}, ResourceQuotas: map[string]float64{"cpu": 2}, ExpiresAtTick: new(int64(9)),
+		HTTP: &schema.HTTPGrant{Hosts: []string{"a.test", "x.b.test"}}, Budget: asked.Budget,
+	}
+	got := own.Cut(asked, 0)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := own.Covers(&schema.TokenGrant{AllowedSyscalls: got.AllowedSyscalls, ResourceQuotas: got.ResourceQuotas, ExpiresAtTick: got.ExpiresAtTick, HTTP: got.HTTP}, 0); err != nil {
+		t.Errorf("its holder may not grant what is left: %v", err)
 	}
 }
 

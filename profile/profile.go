@@ -29,6 +29,7 @@ type Profile struct {
 
 	Allow     []string           `key:"grant.allow" flag:"allow,shown,commas" about:"what it may call, as in cap grant, separated by commas" takes:"syscalls, at least one (Syscall.Ping adds no right)" min:"1"`
 	Hosts     []string           `key:"grant.hosts" flag:"host,shown" about:"server that it may reach: a name, *.name, an address, or * for any name; a port may follow" takes:"servers"`
+	Helpers   []string           `key:"grant.helpers" flag:"helper,commas" about:"agent host that it may start beside it, with a part of what it has itself" takes:"names of agent hosts"`
 	Localhost []string           `key:"grant.localhost" flag:"localhost" about:"port of a service on this machine's loopback that it may reach as localhost" takes:"ports" match:"^[1-9][0-9]{0,4}$"`
 	Host      bool               `key:"grant.host" about:"what the agent host that it runs needs: its own tools, its model and its login, by its preset"`
 	HTTPPlain bool               `key:"grant.http_plain" flag:"http-plain" about:"also allow plain http:"`

@@ -68,6 +68,7 @@ func TestSpellings(t *testing.T) {
 		"sign":                {"true", "true", "", ""},
 		"grant.allow":         {`["Memory.*", "Ipc.*"]`, "Memory.*,Ipc.*", "allow", "Memory.*,Ipc.*"},
 		"grant.hosts":         {`["a.example"]`, "a.example", "host", "a.example"},
+		"grant.helpers":       {`["codex"]`, "codex", "helper", "codex"},
 		"grant.localhost":     {`["5432"]`, "5432", "localhost", "5432"},
 		"sandbox.publish":     {`["8080:3000"]`, "8080:3000", "publish", "8080:3000"},
 		"grant.http_plain":    {"true", "true", "http-plain", "true"},

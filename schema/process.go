@@ -110,6 +110,7 @@ type SpawnInput struct {
 	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
 	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do, at most what the spawner may. Default: the default grant, reduced to what the spawner has."`
+	Cut          *bool            `json:"cut,omitzero" keep:"always" doc:"Whether what capabilities, sandbox and limits have beyond the spawner's own is left out. Default false: it is refused."`
 	Kernel       *string          `json:"kernel,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Kernel of the cluster that adds it. Default: this one."`
 	Program
 }

@@ -167,7 +167,7 @@ says.`,
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.DialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.Dial, Redial: redial, Patience: cmp.Or(a.Timeout, cli.UsualTimeout), Note: a.Say, TrustHost: f.trustHost, Version: version.Build(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.Dial, Redial: redial, Patience: cmp.Or(a.Timeout, cli.UsualTimeout), Note: a.Say, TrustHost: f.trustHost, Helpers: helperLines(), Version: version.Build(),
 	}))
 }
 

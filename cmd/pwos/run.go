@@ -51,6 +51,9 @@ Agent hosts are recognized by their names, such as claude: "pwos help claude" li
 tools ask the kernel first, the syscalls are added to their tools, and their own sandbox is off.
 --preset FILE declares another one, --preset none runs it as any program. See docs/doors.md.
 
+--helper lets it start another agent host beside it with one "pwos run -d" of its own: that gets a
+part of what it has itself, its directory and its budget, and answers by mail. See docs/doors.md.
+
 --profile names settings: reader may read its directory and nothing more, worker may also write
 it and use memory and messages, coder is for a coding agent, and what an agent host has without
 --profile and --allow. Flags and --set override it. "pwos
@@ -93,6 +96,7 @@ as a profile, with rules for the keys and hosts that were used.`,
 			if f.explain {
 				return a.explainRun(cmd.Context(), job)
 			}
+			job.withHelpers()
 			if err := a.setUp(cmd.Context(), job); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 // countable returns an error if the budget of an agent host is of tokens or dollars, and the kernel cannot count them, since the host's
 // requests to its model do not go through it.
 func (a *app) countable(ctx context.Context, j *job, host *preset.Host) error {
-	if b := &j.profile.Budget; b.Tokens == nil && b.USD == nil || len(host.Upstreams) == 0 {
+	if b := &j.profile.Budget; b.Tokens == nil && b.USD == nil || len(host.Upstreams) == 0 || insideAgent() { // there it is a part of its parent's
 		return nil
 	}
 	by, err := a.routeOf(ctx, j, host)

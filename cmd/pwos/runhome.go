@@ -141,6 +141,11 @@ func (j *job) giveHome(ctx context.Context, files func(home string) (map[string]
 	if err := home.Prepare(want, programs...); err != nil {
 		return "", err
 	}
+	if insideAgent() && j.home == "" { // the kernel renews homes of its own store only
+		if err := agenthome.Store(filepath.Dir(home.Path)).Renew(home.Path, program.Env["PATH"]); err != nil {
+			return "", err
+		}
+	}
 	if program.Sandbox.Named() == "off" {
 		return home.Path, nil
 	}

@@ -97,8 +97,10 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 			return nil, err
 		}
 	}
-	if j.as, err = chooseUser(program, cmp.Or(j.home, program.Env["HOME"]), runtimeDir); err != nil {
-		return nil, err
+	if !insideAgent() { // else it runs as its parent does
+		if j.as, err = chooseUser(program, cmp.Or(j.home, program.Env["HOME"]), runtimeDir); err != nil {
+			return nil, err
+		}
 	}
 	readTools(program, here.Home)
 	if program.Command, err = asTyped(args, program); err != nil {
@@ -110,6 +112,11 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 	}
 	if p.Review && program.Cwd == nil {
 		return nil, fmt.Errorf("--review is for a directory that the agent works in, and %w", j.moved)
+	}
+	if insideAgent() {
+		if err := j.asHelper(); err != nil {
+			return nil, err
+		}
 	}
 	j.unnamed = f.name == ""
 	j.input.ChildAgentID = cmp.Or(f.name, schema.AgentName(filepath.Base(args[0])))

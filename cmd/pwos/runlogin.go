@@ -29,6 +29,9 @@ func credentialOf(l *preset.Login) string {
 // Variables that the settings pass to the host stay with it.
 func (j *job) takeLogins(host *preset.Host) {
 	program := &j.input.Program
+	if insideAgent() { // it has those of its parent
+		return
+	}
 	for _, u := range host.Upstreams {
 		l := preset.LoginNamed(u.Name)
 		if l == nil || !j.uses(u.Name) {

@@ -57,6 +57,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+	if helpers := j.input.Program.Env[helpersVariable]; helpers != "" {
+		doors.Env = append(slices.Clip(doors.Env), [2]string{helpersVariable, helpers})
+	}
 	along := new(brought)
 	if user, err := os.UserHomeDir(); err == nil && j.as.other == nil { // links in the home of another user are not this user's
 		if along, err = bring(host, user); err != nil {

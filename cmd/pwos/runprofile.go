@@ -129,6 +129,9 @@ func (a *app) profileOf(cmd *cobra.Command, f *runFlags, args []string) (p *prof
 			p.Hosts = lacking(p.Hosts, host.Servers)
 		}
 	}
+	if err == nil {
+		err = permitHelpers(p)
+	}
 	return p, err
 }
 

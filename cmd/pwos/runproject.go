@@ -36,7 +36,7 @@ func (a *app) defaultsOf(ctx context.Context, profiles, dir string) (*profile.Pr
 	if err != nil {
 		return nil, err
 	}
-	if text != nil {
+	if text != nil && !insideAgent() { // the parent is narrowed by it, and so is what it starts
 		trusted, err := a.trusts(ctx, project, text)
 		if err != nil {
 			return nil, err

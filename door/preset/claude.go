@@ -38,7 +38,8 @@ func claude() *Host {
 			{"claude", map[string]string{"ANTHROPIC_BASE_URL": "$url", "CLAUDE_CODE_OAUTH_TOKEN": held}},
 			{"anthropic", map[string]string{"ANTHROPIC_BASE_URL": "$url", "ANTHROPIC_AUTH_TOKEN": held}},
 		},
-		Servers: []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
+		Servers:  []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
+		Headless: []string{"-p"},
 		Tools: Tools{
 			Read: []string{"Read"}, Write: []string{"Edit", "MultiEdit", "NotebookEdit", "Write"},
 			Run: []string{"Bash"}, Search: []string{"Glob", "Grep", "ToolSearch", "WebSearch"},

@@ -33,6 +33,7 @@ func codex() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{Name: "openai"}},
 		Servers:   []string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
+		Headless:  []string{"exec", "--skip-git-repo-check"},
 		Tools:     Tools{Write: []string{"apply_patch"}, Run: []string{"Bash"}},
 		entry:     codexEntry,
 		more:      codexMore,

@@ -23,6 +23,7 @@ func gemini() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{"gemini", map[string]string{"GOOGLE_GEMINI_BASE_URL": "$url", "GEMINI_API_KEY": held}}},
 		Servers:   []string{"generativelanguage.googleapis.com"},
+		Headless:  []string{"-y", "-p"},
 		Tools: Tools{
 			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"replace", "write_file"},
 			Run: []string{"run_shell_command"}, Search: []string{"glob", "google_web_search", "grep_search"},

@@ -24,7 +24,8 @@ func opencode() *Host {
 			{"anthropic", map[string]string{"ANTHROPIC_API_KEY": held}},
 			{"openai", map[string]string{"OPENAI_API_KEY": held}},
 		},
-		Servers: []string{"api.anthropic.com", "api.openai.com", "opencode.ai"},
+		Servers:  []string{"api.anthropic.com", "api.openai.com", "opencode.ai"},
+		Headless: []string{"run"},
 		Tools: Tools{
 			Read: []string{"list", "read"}, Write: []string{"edit", "patch", "write"}, Run: []string{"bash"}, Search: []string{"glob", "grep", "webfetch", "websearch"},
 		},

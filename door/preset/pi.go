@@ -19,8 +19,9 @@ func pi() *Host {
 			{"anthropic", map[string]string{"ANTHROPIC_API_KEY": held}},
 			{"openai", map[string]string{"OPENAI_API_KEY": held}},
 		},
-		Servers: []string{"api.anthropic.com", "api.openai.com"},
-		Tools:   Tools{Read: []string{"ls", "read"}, Write: []string{"edit", "write"}, Run: []string{"bash"}, Search: []string{"find", "grep", "tool_search"}},
+		Servers:  []string{"api.anthropic.com", "api.openai.com"},
+		Headless: []string{"-p"},
+		Tools:    Tools{Read: []string{"ls", "read"}, Write: []string{"edit", "write"}, Run: []string{"bash"}, Search: []string{"find", "grep", "tool_search"}},
 	}
 }
 

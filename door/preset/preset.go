@@ -33,6 +33,8 @@ type Host struct {
 	// hidden inside, unless the user trusts the project outside, as Settings.File says.
 	Project string
 
+	Headless []string // precede a prompt that it is to do without asking anything
+
 	// Reserved are options that the user may not give, since Args depends on being the only one that sets them.
 	Reserved []string
 

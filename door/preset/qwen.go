@@ -22,6 +22,7 @@ func qwen() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{"openai", map[string]string{"OPENAI_BASE_URL": "$url", "OPENAI_API_KEY": held, "QWEN_DEFAULT_AUTH_TYPE": "openai"}}},
 		Servers:   []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "chat.qwen.ai", "portal.qwen.ai"},
+		Headless:  []string{"-y", "-p"},
 		Tools: Tools{
 			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"edit", "notebook_edit", "write_file"},
 			Run: []string{"run_shell_command"}, Search: []string{"glob", "grep_search"},

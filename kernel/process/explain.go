@@ -25,6 +25,7 @@ func (d *Domain) explain(call *kernel.Call, in *schema.SpawnInput) (out schema.E
 	case in.Command == nil:
 		return out, kernel.Invalid("command", "must name a program")
 	}
+	in = d.cut(call, in)
 	if err := d.checkProgram(call, &in.Program); err != nil {
 		return out, err
 	}

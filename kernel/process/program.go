@@ -175,13 +175,16 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Publish != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not publish a port", call.PID).WithFix("only the operator may; leave out publish")
 	}
-	if p.Cwd != nil { // snapshot needs it too
-		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
-			WithFix("only the operator may; leave it out, and the program gets a directory of its own")
-	}
 	var own schema.Program // of a spawner that has no program: it has no limits
 	if run, ok := d.table.programs.Get(call.PID); ok {
 		own = run.Spec
+	}
+	if p.Snapshot != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name a snapshot", call.PID).WithFix("only the operator may; leave out snapshot")
+	}
+	if p.Cwd != nil && (own.Cwd == nil || *p.Cwd != *own.Cwd) {
+		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
+			WithFix("name the spawner's own, or leave it out, and the program gets a directory of its own")
 	}
 	if p.User != nil && *p.User != said(own.User, "") {
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose the user of a program", call.PID).
@@ -305,22 +308,30 @@ func beyond(pid int64, own, asked *schema.Limits) *fault.Fault {
 	if asked == nil {
 		asked = &schema.Limits{}
 	}
-	for _, limit := range []struct {
-		name       string
-		own, asked *int64
-	}{
-		{"cpu_seconds", own.CPUSeconds, asked.CPUSeconds},
-		{"memory_bytes", own.MemoryBytes, asked.MemoryBytes},
-		{"open_files", own.OpenFiles, asked.OpenFiles},
-		{"wall_seconds", own.WallSeconds, asked.WallSeconds},
-		{"processes", own.Processes, asked.Processes},
-	} {
-		if limit.own != nil && (limit.asked == nil || *limit.asked > *limit.own) {
+	for _, limit := range limitsOf(own, asked) {
+		if limit.own != nil && (*limit.asked == nil || **limit.asked > *limit.own) {
 			return fault.CapabilityTooMuch.New("pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own).
 				WithFix("set that limit for the child, or have the operator spawn it")
 		}
 	}
 	return nil
+}
+
+// limit is one of a spawner and of what it asks for.
+type limit struct {
+	name  string
+	own   *int64
+	asked **int64
+}
+
+func limitsOf(own, asked *schema.Limits) []limit {
+	return []limit{
+		{"cpu_seconds", own.CPUSeconds, &asked.CPUSeconds},
+		{"memory_bytes", own.MemoryBytes, &asked.MemoryBytes},
+		{"open_files", own.OpenFiles, &asked.OpenFiles},
+		{"wall_seconds", own.WallSeconds, &asked.WallSeconds},
+		{"processes", own.Processes, &asked.Processes},
+	}
 }
 
 // noteStart answers Process.NoteStart. An ended process has no program any more.

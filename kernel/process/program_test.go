@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,6 +238,9 @@ func TestProgramsRefused(t *testing.T) {
 		{"a wider network", `,"sandbox":{"net":"none"}`, `"command":["a"]`, fault.Forbidden, "sandbox.net kernel"},
 		{"more to read", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"read":["/a/b","/ab"]}`, fault.Forbidden, "sandbox.read /ab"},
 		{"more to write", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, fault.Forbidden, "sandbox.write /a"},
+		{"to write what it may only read", `,"sandbox":{"write":["/a"],"read":["/a/b"]}`, `"command":["a"],"sandbox":{"write":["/a/b/c"]}`, fault.Forbidden, "sandbox.write /a/b/c"},
+		{"another directory", `,"cwd":"/project"`, `"command":["a"],"cwd":"/project/below"`, fault.Forbidden, "cwd"},
+		{"a snapshot", `,"cwd":"/project"`, `"command":["a"],"cwd":"/project","snapshot":"s"`, fault.Forbidden, "snapshot"},
 		{"less hidden", `,"sandbox":{"hide":["/a/b"]}`, `"command":["a"],"sandbox":{"hide":["/a/c"]}`, fault.Forbidden, "sandbox.hide /a/b"},
 		{"what is held", "", `"command":["a"],"sandbox":{"hold":[]}`, fault.Forbidden, "sandbox.hold"},
 		{"a relative directory that is held", "", `"command":["a"],"sandbox":{"hold":["a"]}`, fault.InvalidInput, "sandbox.hold"},
@@ -261,6 +266,41 @@ func TestProgramsRefused(t *testing.T) {
 			_, err := s.run(spawner, "Syscall.Spawn", `{"child_agent_id":"b",`+test.asked+`}`)
 			if err == nil || err.Kind != test.class || !strings.Contains(err.Text(), test.says) {
 				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
+			}
+		})
+	}
+}
+
+// TestCut: with cut, an agent spawns with what it has itself, also after a replay, and never with more.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, own, asked, want string }{
+		{"the spawner's directory", `,"cwd":"/p","sandbox":{"read":["/p/kept","/x"]}`, `"cwd":"/p"`, `{"cwd":"/p","sandbox":{"level":"default","read":["/p/kept"],"hold":["/p"],"net":"kernel"}}`},
+		{"paths", `,"sandbox":{"read":["/a"],"write":["/w"],"hide":["/a/h"]}`, `"sandbox":{"read":["/a/b","/c"],"write":["/w/1","/a"],"hide":["/z"]}`, `{"sandbox":{"read":["/a/b"],"write":["/w/1"],"hide":["/z","/a/h"],"level":"default","net":"kernel"}}`},
+		{"level and network", `,"sandbox":{"level":"strict","net":"none"}`, `"sandbox":{"level":"off"}`, `{"sandbox":{"level":"strict","net":"none"}}`},
+		{"limits", `,"limits":{"open_files":8,"processes":4}`, `"limits":{"open_files":9,"cpu_seconds":1}`, `{"sandbox":{"level":"default","net":"kernel"},"limits":{"cpu_seconds":1,"open_files":8,"processes":4}}`},
+		{"not confined", `,"sandbox":"off"`, `"sandbox":{"level":"strict","read":["/a"]}`, `{"sandbox":{"level":"strict","read":["/a"]}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			child := s.host(s.host(kernel.Operator, test.own), `,"cut":true,`+test.asked)
+			s.check()
+			for _, hosted := range s.domain.Hosted() {
+				if hosted.PID != child {
+					continue
+				}
+				spec := hosted.Spec
+				spec.Command = nil
+				got, err := schema.Marshal(&spec)
+				testkit.Must(t, err)
+				var want schema.Program
+				testkit.Must(t, json.Unmarshal([]byte(test.want), &want))
+				text, err := schema.Marshal(&want)
+				testkit.Must(t, err)
+				if !bytes.Equal(got, text) {
+					t.Errorf("it runs with %s, want %s", got, text)
+				}
 			}
 		})
 	}

@@ -44,19 +44,23 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	return nil
 }
 
+// levels and networks are in order from loose to tight.
+func levels() []string   { return []string{"off", "default", "strict"} }
+func networks() []string { return []string{"open", "kernel", "none"} }
+
 // asTight is the advice about a sandbox that is looser than the spawner's.
 const asTight = "confine it no less than its spawner is, or have the operator spawn it"
 
 // looser refuses a sandbox that allows more than the spawner's own: in level, in what is read, written and shown, and
 // in the network.
 func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
-	if above([]string{"off", "default", "strict"}, own.Named(), asked.Named()) {
+	if above(levels(), own.Named(), asked.Named()) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named()).WithFix(asTight)
 	}
 	if own.Named() == "off" {
 		return nil
 	}
-	if above([]string{"open", "kernel", "none"}, own.Network(), asked.Network()) {
+	if above(networks(), own.Network(), asked.Network()) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network()).WithFix(asTight)
 	}
 	if own == nil {
@@ -71,8 +75,8 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 		}
 	}
 	for _, p := range asked.Write {
-		if !covered(p, own.Write) {
-			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p).WithFix(asTight)
+		if !covered(p, own.Write) || covered(p, own.Read) {
+			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it, or only to read it", pid, p).WithFix(asTight)
 		}
 	}
 	for _, p := range own.Hide {
@@ -145,7 +149,7 @@ func (d *Domain) copied(spawner int64, p schema.Program) schema.Program {
 	}
 	sandbox.Copies = map[string]string{}
 	for path, copied := range own.Spec.Sandbox.Copies {
-		if path != copied || covered(path, sandbox.Write) {
+		if path != copied || covered(path, writable(&p)) {
 			sandbox.Copies[path] = copied
 		}
 	}
@@ -163,5 +167,30 @@ func (d *Domain) inherited(spawner int64, p schema.Program) schema.Program {
 	if ok && p.Command != nil && p.Logins == nil && p.Sandbox.Network() == "kernel" {
 		p.Logins = own.Spec.Logins
 	}
+	if ok {
+		p = unwritten(&own.Spec, p)
+	}
 	return d.copied(spawner, d.held(spawner, p))
+}
+
+// unwritten returns a program that may not write what its spawner may only read in the places that both may write.
+func unwritten(own *schema.Program, p schema.Program) schema.Program {
+	if own.Sandbox == nil || p.Command == nil || own.Sandbox.Named() == "off" {
+		return p
+	}
+	sandbox := schema.Sandbox{}
+	if p.Sandbox != nil {
+		sandbox = *p.Sandbox
+	}
+	writes := writable(&p)
+	for _, path := range own.Sandbox.Read {
+		above := p.Cwd != nil && covered(*p.Cwd, []string{path})
+		if (above || covered(path, writes)) && !covered(path, sandbox.Read) {
+			sandbox.Read = append(slices.Clip(sandbox.Read), path)
+		}
+	}
+	if p.Sandbox != nil || sandbox.Read != nil {
+		p.Sandbox = &sandbox
+	}
+	return p
 }

@@ -13,7 +13,7 @@ import (
 
 // spawn answers Syscall.Spawn.
 func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, do *Errand, err error) {
-	if in.Abroad() {
+	if in = d.cut(call, in); in.Abroad() {
 		do, err = d.spawnAbroad(call, in)
 	} else {
 		out, err = d.spawnHere(call, in)
@@ -177,7 +177,7 @@ func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
 	}
 	child := d.child(e, kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID)
 	child.Priority, child.Intent, child.Role = said(in.Priority, child.Priority), said(in.Intent, ""), said(in.Role, "")
-	program := d.inherited(e.PID, in.Program)
+	program := d.inherited(e.PID, d.cutProgram(e.PID, in))
 	d.host(child, &program)
 	d.born(e, child)
 	d.serve(e, child)
