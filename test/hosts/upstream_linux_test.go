@@ -65,8 +65,13 @@ func TestRealServers(t *testing.T) {
 			if server.name == "memory" {
 				args = slices.Insert(args, 3, "--env", "MEMORY_FILE_PATH=/tmp/memory.json")
 			}
-			var tools []struct{ Tool, Change string }
-			testkit.Must(t, json.Unmarshal([]byte(p.run("pwos", args...)), &tools))
+			type added struct{ Tool, Change string }
+			var tools []added
+			for line := range strings.Lines(p.run("pwos", args...)) {
+				var tool added
+				testkit.Must(t, json.Unmarshal([]byte(line), &tool))
+				tools = append(tools, tool)
+			}
 			if len(tools) < len(server.calls) {
 				t.Fatalf("the server's tools are %v", tools)
 			}
