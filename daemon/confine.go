@@ -103,6 +103,16 @@ func (d *Daemon) bar(c *host.Command) {
 	c.Private = private(d.config)
 }
 
+// renewing starts a host that renews its login, as the kernel's user.
+func (d *Daemon) renewing(ctx context.Context, c host.Command) (*host.Process, error) {
+	d.bar(&c)
+	h, err := d.programs.Host()
+	if err != nil {
+		return nil, err
+	}
+	return h.Start(ctx, c)
+}
+
 // runAs sets the user that a program runs as. Another than the kernel's cannot enter the kernel's directories, so that what is the
 // program's there has to be mounted elsewhere.
 func (d *Daemon) runAs(c *host.Command, named *string) (err error) {

@@ -237,7 +237,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		d.log.Warn("journal.sync is interval: a power cut loses the commands that were answered since the last fsync", "interval", every.String())
 	}
 	d.warnOfOrigins()
-	if d.networks, err = newNetworks(&d.config, s, d.kernel, d, d.log); err != nil {
+	if d.networks, err = newNetworks(&d.config, s, d.kernel, d, d.renewing, d.log); err != nil {
 		return err
 	}
 	d.lookBack()

@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/login"
 	"github.com/promptware-os/pwos/effect/network"
 	"github.com/promptware-os/pwos/effect/price"
 	"github.com/promptware-os/pwos/effect/vault"
@@ -64,9 +65,14 @@ type makers interface {
 }
 
 // newNetworks creates the networks of agents.
-func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who makers, log *slog.Logger) (*network.Networks, error) {
+func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, who makers, start login.Start, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
+	logins := make(map[string]*login.Keeper)
+	for _, home := range login.Homes(real(cfg.StateDir)) {
+		logins[home.Name] = login.NewKeeper(home, start, log.With("component", "login"))
+	}
 	o := network.Options{
+		Logins:  logins,
 		Vault:   vault.Vault{Key: s.Seal, Host: s.Variables.Held(), Kernel: k},
 		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
 		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),

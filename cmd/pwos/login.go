@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/preset"
+	"github.com/promptware-os/pwos/effect/login"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
@@ -27,9 +27,9 @@ import (
 const longestCredential = 8000
 
 func newLogin(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "login [NAME]",
-		Short: "give the kernel the key of a model, or list those that it holds",
+	cmd := &cobra.Command{
+		Use:   "login [NAME] [ARGS...]",
+		Short: "give the kernel a key of a model or a host's login, or list those that it holds",
 		Long: `login gives the kernel a key or token of a model's vendor: anthropic, openai or gemini,
 the key of its API; claude, a token of a subscription, which "claude setup-token" shows. It
 is typed at a terminal, where it is not shown, or is the first line of stdin.
@@ -42,25 +42,36 @@ No login is needed for a key in the environment, such as ANTHROPIC_API_KEY: "pwo
 the kernel add it for that run, and keeps it out of the host. It comes before what the
 kernel holds.
 
-Without NAME, login lists the logins, where each comes from, and which hosts use it. A
-login whose tokens rotate, such as that of "codex login", stays in the home of its host,
-and is not counted.`,
+The login of Codex with ChatGPT, whose tokens rotate, is made by the host: login codex runs
+"codex login" with ARGS, in a home that only the kernel has. The host renews it there. It is
+never that of your own sessions.
+
+Without NAME, login lists the logins, where each comes from, and which hosts use it. Other
+hosts' own logins stay in their homes, and are not counted.`,
 		Example: `  pwos login
   pwos login claude
+  pwos login codex --device-auth
   pwos login anthropic < key.txt`,
-		Args:              cli.Arguments(cobra.MaximumNArgs(1)),
+		Args:              cli.Arguments(cobra.ArbitraryArgs),
 		ValidArgsFunction: completeLogin,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.WithKernel(cmd.Context(), cli.UsualTimeout, a.listLogins)
 			}
 			login, err := loginNamed(args[0])
-			if err != nil {
+			switch {
+			case err != nil:
 				return cli.Usage(cmd, err)
+			case login.Rotates:
+				return a.hostLogin(cmd.Context(), login, args[1:])
+			case len(args) > 1:
+				return cli.Usage(cmd, fmt.Errorf("the login %s takes no arguments", login.Name))
 			}
 			return a.giveLogin(cmd.Context(), login)
 		},
 	}
+	cmd.Flags().SetInterspersed(false) // what follows a name is the host's
+	return cmd
 }
 
 // loginNamed returns the login of a name. The error about a host that has no login of its name says which keys it uses.
@@ -83,7 +94,8 @@ func loginNamed(name string) (*preset.Login, error) {
 			uses = append(uses, quote.Command("pwos", "login", u.Name))
 		}
 	}
-	return nil, fmt.Errorf("%s is a host, whose own login stays in its home (%s): the kernel takes a key, with %s", name, quote.Command("pwos", name), strings.Join(uses, " or "))
+	return nil, fmt.Errorf("the kernel cannot keep the own login of %s: it stays in the host's home (log in inside, with %s), where what it uses is not counted; the kernel takes a key, with %s",
+		name, quote.Command("pwos", name), strings.Join(uses, " or "))
 }
 
 func completeLogin(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
@@ -105,6 +117,15 @@ func heldLogins(ctx context.Context, c *client.Client) ([]string, error) {
 	names := make([]string, 0, len(out.Keys))
 	for _, key := range out.Keys {
 		names = append(names, strings.TrimPrefix(strings.TrimPrefix(key, "/"), prefix))
+	}
+	state, err := cli.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	for _, home := range login.Homes(state) {
+		if home.Held() {
+			names = append(names, home.Name)
+		}
 	}
 	return names, nil
 }
@@ -146,6 +167,9 @@ func (a *app) listLogins(ctx context.Context, c *client.Client) error {
 			row.From, from = l.Variable, "$"+l.Variable+", for each run"
 		case slices.Contains(held, l.Name):
 			row.From, from = "kernel", "the kernel, sealed"
+			if l.Rotates {
+				from = "the kernel, in a home of its own"
+			}
 		}
 		text, err := schema.Marshal(&row)
 		if err != nil {
@@ -208,16 +232,7 @@ func (a *app) showLogin(ctx context.Context, login *preset.Login) error {
 		return fmt.Errorf("make home for a login: %w", err)
 	}
 	a.Say("%s shows a token; copy it", quote.Command(login.Get...))
-	cmd := exec.CommandContext(ctx, program, login.Get[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, a.Stdout, a.Stderr
-	cmd.Env = []string{"HOME=" + home}
-	for _, name := range []string{"PATH", "TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
-		if value, set := os.LookupEnv(name); set { // none says where the user's own login is
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+	if err := a.runLogin(ctx, home, program, login.Get[1:], nil); err != nil && ctx.Err() == nil {
 		a.Say("%s failed (%s); a token that you have already can be typed all the same", quote.Command(login.Get...), view.Escaped(err.Error()))
 	}
 	return context.Cause(ctx)

@@ -26,7 +26,9 @@ func (a *app) countable(ctx context.Context, j *job, host *preset.Host) error {
 		if !j.uses(u.Name) {
 			continue
 		}
-		if l := preset.LoginNamed(u.Name); l != nil {
+		if l := preset.LoginNamed(u.Name); l != nil && l.Rotates {
+			ways = append(ways, quote.Command("pwos", "login", l.Name))
+		} else if l != nil {
 			ways = append(ways, fmt.Sprintf("%s or the variable %s", quote.Command("pwos", "login", l.Name), l.Variable))
 		} else {
 			ways = append(ways, "[upstream."+u.Name+"] in the kernel's configuration")
@@ -37,7 +39,7 @@ func (a *app) countable(ctx context.Context, j *job, host *preset.Host) error {
 			"allow it, or leave out tokens and usd", host.Name, host.Upstreams[0].Name))
 	}
 	return cli.Misuse("pwos run", fmt.Errorf("a budget of tokens or dollars counts requests that the kernel makes, and %s would make them with a login of its own: "+
-		"give the kernel a key, with %s (docs/doors.md), or leave out tokens and usd", host.Name, strings.Join(ways, ", or ")))
+		"give the kernel one, with %s (docs/doors.md), or leave out tokens and usd", host.Name, strings.Join(ways, ", or ")))
 }
 
 // uses reports whether the agent is allowed an upstream, in a network that the kernel serves.

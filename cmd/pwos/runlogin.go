@@ -100,7 +100,7 @@ func (a *app) routeOf(ctx context.Context, j *job, host *preset.Host) (*route, e
 func (r *route) says(host *preset.Host) string {
 	switch {
 	case r == nil && len(host.Upstreams) > 0 && preset.LoginNamed(host.Upstreams[0].Name) != nil:
-		return fmt.Sprintf("it logs in inside, and its tokens are not counted; %s gives the kernel a key", quote.Line("pwos", "login", host.Upstreams[0].Name))
+		return fmt.Sprintf("it logs in inside, and its tokens are not counted; %s gives the kernel a login", quote.Line("pwos", "login", host.Upstreams[0].Name))
 	case r == nil:
 		return "it logs in inside, and its tokens are not counted"
 	case r.login == nil:

@@ -42,6 +42,11 @@ func vendors() map[string]Upstream {
 		"anthropic": {URL: "https://api.anthropic.com", Header: "X-Api-Key", From: "login:anthropic", Allow: messages},
 		// A token of a subscription, which Claude Code alone may use.
 		"claude": {URL: "https://api.anthropic.com", Header: "Authorization: Bearer", From: "login:claude", Allow: messages},
+		// A login of Codex with ChatGPT, which Codex alone may use, and renews.
+		"codex": {
+			URL: "https://chatgpt.com/backend-api/codex", Header: "Authorization: Bearer", From: "login:codex",
+			Allow: []string{"POST /backend-api/codex/responses", "POST /backend-api/codex/responses/compact", "GET /backend-api/codex/models"},
+		},
 		"gemini": {
 			URL: "https://generativelanguage.googleapis.com", Header: "X-Goog-Api-Key", From: "login:gemini",
 			Allow: []string{"GET /v1beta/models", "GET /v1beta/models/…", "POST /v1beta/models/…", "GET /v1/models", "GET /v1/models/…", "POST /v1/models/…"},

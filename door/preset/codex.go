@@ -31,17 +31,17 @@ func codex() *Host {
 		Events:    events,
 		TurnEnd:   hook.Stop,
 		FailsOpen: true,
-		Upstreams: []Upstream{{Name: "openai"}},
+		Upstreams: []Upstream{{"codex", map[string]string{"PWOS_MODEL_URL": "$url"}}, {"openai", map[string]string{"PWOS_MODEL_URL": "$url"}}},
 		Servers:   []string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
 		Headless:  []string{"exec", "--skip-git-repo-check"},
 		Tools:     Tools{Write: []string{"apply_patch"}, Run: []string{"Bash"}},
 		entry:     codexEntry,
 		more:      codexMore,
-		// It reads the address from no variable.
-		script: `if [ -n "$PWOS_UPSTREAM_OPENAI" ]; then
+		// It reads the address from no variable. Without a login of its own it sends the same requests, and asks for none.
+		script: `if [ -n "$PWOS_MODEL_URL" ]; then
 	program=$1
 	shift
-	set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" -c 'model_provider="pwos"' "$@"
+	set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_MODEL_URL\"}" -c 'model_provider="pwos"' "$@"
 fi
 `,
 	}

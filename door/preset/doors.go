@@ -154,9 +154,6 @@ func jsonList(words []string) string {
 // Keyed returns a shell script that gives the host what it has where the kernel has the key of its model: that of the first upstream that
 // there is. Variables that are set stay.
 func (h *Host) Keyed() string {
-	if h.script != "" {
-		return h.script
-	}
 	var b strings.Builder
 	for i, u := range h.Upstreams {
 		at := "$PWOS_UPSTREAM_" + strings.ToUpper(strings.ReplaceAll(u.Name, "-", "_"))
@@ -178,5 +175,5 @@ func (h *Host) Keyed() string {
 	if b.Len() > 0 {
 		b.WriteString("fi\n")
 	}
-	return b.String()
+	return b.String() + h.script
 }

@@ -11,6 +11,8 @@ type Login struct {
 	Elsewhere string
 	// Get is a host's own command that shows one, nil if there is none.
 	Get []string
+	// Rotates: it is a login of the host of its name, which renews it.
+	Rotates bool
 }
 
 // Logins returns the logins of the vendors that pwos knows.
@@ -18,6 +20,7 @@ func Logins() []Login {
 	return []Login{
 		{Name: "anthropic", Variable: "ANTHROPIC_API_KEY", Elsewhere: "ANTHROPIC_BASE_URL"},
 		{Name: "claude", Variable: "CLAUDE_CODE_OAUTH_TOKEN", Elsewhere: "ANTHROPIC_BASE_URL", Get: []string{"claude", "setup-token"}},
+		{Name: "codex", Rotates: true},
 		{Name: "gemini", Variable: "GEMINI_API_KEY", Elsewhere: "GOOGLE_GEMINI_BASE_URL"},
 		{Name: "openai", Variable: "OPENAI_API_KEY", Elsewhere: "OPENAI_BASE_URL"},
 	}

@@ -51,7 +51,7 @@ type Host struct {
 
 	entry func(event string, c *hookCommand) string // an element of the list of hooks for an event, as JSON
 	more  func(d *Doors) map[string]string          // what else stands for something
-	// script, a shell script, is used where the kernel has the key and Upstreams cannot say how. "$@" is the command.
+	// script, a shell script, follows where the kernel has the key and the variables of Upstreams alone cannot say how. "$@" is the command.
 	script string
 }
 

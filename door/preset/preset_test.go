@@ -77,9 +77,12 @@ func TestKeyed(t *testing.T) {
 		{"claude", "PWOS_UPSTREAM_OPENAI=http://k", " "},
 		{"copilot", "PWOS_UPSTREAM_OPENAI=http://k", "http://k openai"},
 		{"copilot", "PWOS_UPSTREAM_OPENAI=http://k PWOS_UPSTREAM_ANTHROPIC=http://a", "http://a anthropic"},
+		{"codex", "PWOS_UPSTREAM_OPENAI=http://k", `codex -c model_providers.pwos={name="OpenAI",wire_api="responses",base_url="http://k"} -c model_provider="pwos"`},
+		{"codex", "PWOS_UPSTREAM_OPENAI=http://k PWOS_UPSTREAM_CODEX=http://c", `codex -c model_providers.pwos={name="OpenAI",wire_api="responses",base_url="http://c"} -c model_provider="pwos"`},
+		{"codex", "PWOS_UPSTREAM_ANTHROPIC=http://k", "codex"},
 	} {
-		show := map[string]string{"claude": `"$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN"`, "copilot": `"$COPILOT_PROVIDER_BASE_URL $COPILOT_PROVIDER_TYPE"`}[tc.host]
-		cmd := exec.Command("/bin/sh", "-c", preset.Named(tc.host).Keyed()+"echo "+show)
+		show := map[string]string{"claude": `"$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN"`, "copilot": `"$COPILOT_PROVIDER_BASE_URL $COPILOT_PROVIDER_TYPE"`, "codex": `"$*"`}[tc.host]
+		cmd := exec.Command("/bin/sh", "-c", preset.Named(tc.host).Keyed()+"echo "+show, "sh", tc.host)
 		cmd.Env = strings.Fields(tc.env)
 		out, err := cmd.Output()
 		testkit.Must(t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -30,6 +31,8 @@ type UpstreamConfig struct {
 	// "x-api-key", or "Authorization: Bearer".
 	Header string
 	Secret func(context.Context) (string, error) // returns the credential, or ""; its error is a *fault.Fault
+	// Beside returns the headers that a request needs besides the credential; nil: none.
+	Beside func(secret string) map[string]string
 	// Answered checks the status and header of an answer to a request with the credential. If it returns an error, a
 	// *fault.Fault, the agent gets that error instead of the answer. nil: the agent gets every answer.
 	Answered func(secret string, status int, header http.Header) error
@@ -109,6 +112,12 @@ func (u *Upstream) outgoing(in http.Header, secret string) http.Header {
 	}
 	if secret != "" {
 		out[u.header] = []string{u.prefix + secret}
+		if u.Beside != nil {
+			for name, value := range u.Beside(secret) {
+				maps.DeleteFunc(out, func(other string, _ []string) bool { return schema.HeaderKey(other) == schema.HeaderKey(name) })
+				out.Set(name, value)
+			}
+		}
 	}
 	out["Accept-Encoding"] = []string{"identity"} // the meter reads the answer
 	return out

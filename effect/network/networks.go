@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/login"
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/effect/vault"
 	"github.com/promptware-os/pwos/internal/replace"
@@ -33,7 +34,8 @@ type Options struct {
 	Egress    egress.Config // without Upstreams and Authority, which New sets
 	Vault     vault.Vault   // stores the credentials
 	RootCAs   *x509.CertPool
-	Dialer    oauth.Dialer // connects to the servers that renew tokens
+	Dialer    oauth.Dialer             // connects to the servers that renew tokens
+	Logins    map[string]*login.Keeper // logins that hosts renew, by name
 
 	AuthorityKey string // file of the authority's key for intercepted upstreams; created if it is needed and missing
 	Bundle       string // file to write, with the certificates of this authority and of the system
@@ -82,10 +84,14 @@ func New(o Options) (*Networks, error) {
 	var hosts []string
 	for i := range o.Upstreams {
 		u := &o.Upstreams[i]
-		made, err := egress.NewUpstream(egress.UpstreamConfig{
+		c := egress.UpstreamConfig{
 			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules, Headers: u.Headers,
 			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u) },
-		})
+		}
+		if k := o.Logins[u.Login()]; k != nil {
+			c.Secret, c.Answered, c.Beside = k.Secret, k.Answered, k.Headers
+		}
+		made, err := egress.NewUpstream(c)
 		if err != nil {
 			return nil, fmt.Errorf("configuration: upstream.%s: %w", u.Name, err)
 		}
@@ -149,8 +155,9 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
 	}
 	turn, _ := n.turns.LoadOrStore(strings.TrimPrefix(p.From, "/"), new(sync.Mutex))
+	client := oauth.NewClient(target, n.Dialer)
 	keeper := &oauth.Keeper{
-		Client: oauth.NewClient(target, n.Dialer), Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(*sync.Mutex),
+		Source: client, Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(*sync.Mutex),
 		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
 		Load: func(ctx context.Context) (string, error) {
 			secret, err := n.Vault.Open(ctx, p.From)
@@ -174,7 +181,7 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	return egress.NewUpstream(egress.UpstreamConfig{
 		Name: name, URL: target, Header: "Authorization: Bearer", RootCAs: n.RootCAs, Dial: n.Egress.Dial,
 		Rules:  []schema.NetRule{{Method: "*", Path: cmp.Or(target.EscapedPath(), "/")}},
-		Secret: keeper.Secret, Answered: keeper.Answered, Close: keeper.Client.Close,
+		Secret: keeper.Secret, Answered: keeper.Answered, Close: client.Close,
 	})
 }
 
@@ -209,8 +216,8 @@ func (n *Networks) Needs(ctx context.Context, pid int64, logins map[string]strin
 		if login := u.Login(); login != "" {
 			if own, given := logins[login]; given {
 				p.Logins[name] = own
-			} else if _, err := n.Vault.Open(ctx, schema.LoginKey(login)); errors.Is(err, fault.MemoryNotFound) {
-				continue // the program uses its own; of one that cannot be opened it is told when it makes a request
+			} else if !n.holds(ctx, login) {
+				continue // the program uses its own
 			}
 		}
 		base := upstream(len(p.Upstreams)) + u.path()
@@ -229,6 +236,15 @@ func (n *Networks) Needs(ctx context.Context, pid int64, logins map[string]strin
 		}
 	}
 	return p
+}
+
+// holds reports whether the kernel holds a login. Of one that cannot be opened a program is told when it makes a request.
+func (n *Networks) holds(ctx context.Context, login string) bool {
+	if k := n.Logins[login]; k != nil {
+		return k.Held()
+	}
+	_, err := n.Vault.Open(ctx, schema.LoginKey(login))
+	return !errors.Is(err, fault.MemoryNotFound)
 }
 
 // Listen listens for the ports that an agent publishes.

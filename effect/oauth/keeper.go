@@ -15,9 +15,26 @@ import (
 	"github.com/promptware-os/pwos/schema/quote"
 )
 
+// Source reads and renews the logins of one kind. A *Client does for an MCP server.
+type Source interface {
+	// Read reads a stored login; nil for a bearer token, which is sent as it is stored.
+	Read(stored string) *Tokens
+	// Next renews a stored login, and returns what is stored next. The error is ErrOver if another login is needed; a *fault.Fault is
+	// for the agent.
+	Next(ctx context.Context, stored string) (string, error)
+}
+
+// Tokens are what a keeper knows of a login.
+type Tokens struct {
+	Access    string
+	Expires   int64 // Unix seconds; 0: unknown
+	Scopes    []string
+	Elsewhere bool // it was made for another server
+}
+
 // Keeper provides the credential of one server for each request: a login, which it renews, or a stored bearer token.
 type Keeper struct {
-	Client *Client
+	Source Source
 	Name   string   // of the server, for errors
 	LogIn  []string // command that logs in, for errors; nil: the credential is a bearer token, and Fix is the fix
 	Fix    string
@@ -49,8 +66,8 @@ func (k *Keeper) Secret(ctx context.Context) (string, error) {
 	if !k.Secure {
 		return "", fault.UpstreamNoCredential.New("the credential of %s is not sent over http: name its https: address", k.Name)
 	}
-	login, ok := Parse(stored)
-	if !ok {
+	login := k.Source.Read(stored)
+	if login == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.last = stored
@@ -63,11 +80,11 @@ func (k *Keeper) Secret(ctx context.Context) (string, error) {
 }
 
 // good reports whether the access token of a login may be used.
-func (k *Keeper) good(l *Login) bool {
+func (k *Keeper) good(l *Tokens) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.scopes = l.Scopes
-	return l.Server == k.Client.server && !l.Expired(k.Now()) && l.Access != k.refused && l.Access != k.over
+	return !l.Elsewhere && !expired(l.Expires, k.Now()) && l.Access != k.refused && l.Access != k.over
 }
 
 // renew lets one request renew the login; concurrent ones wait, and get the same result.
@@ -102,13 +119,13 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	login, ok := Parse(stored)
+	login := k.Source.Read(stored)
 	switch {
-	case !ok:
+	case login == nil:
 		return stored, nil
 	case k.good(login):
 		return login.Access, nil
-	case login.Server != k.Client.server:
+	case login.Elsewhere:
 		return "", k.needed("its login was made for another address")
 	}
 	k.mu.Lock()
@@ -117,7 +134,7 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	if over {
 		return "", k.needed("its login has ended")
 	}
-	next, err := k.Client.Renew(ctx, login)
+	text, err := k.Source.Next(ctx, stored)
 	if errors.Is(err, ErrOver) {
 		k.Note("the login cannot be renewed", err)
 		k.mu.Lock()
@@ -126,14 +143,17 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 		return "", k.needed("its login has ended")
 	}
 	if err != nil {
+		if told, ok := errors.AsType[*fault.Fault](err); ok {
+			return "", told
+		}
 		k.Note("the login was not renewed", err)
 		return "", fault.UpstreamFailed.New("the authorization server of %s did not renew the login: try again later", k.Name)
 	}
-	text, err := next.String()
-	if err == nil {
-		err = k.Store(ctx, stored, text)
+	next := k.Source.Read(text)
+	if next == nil {
+		return "", k.needed("its login has ended")
 	}
-	if err != nil {
+	if err := k.Store(ctx, stored, text); err != nil {
 		k.Note("the renewed login was not stored", err)
 		return "", fault.UpstreamFailed.New("the renewed login of %s was not stored: try again", k.Name)
 	}

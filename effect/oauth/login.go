@@ -50,8 +50,30 @@ func (l *Login) String() (string, error) {
 const early = 30 * time.Second
 
 // Expired reports whether the access token has expired.
-func (l *Login) Expired(now time.Time) bool {
-	return l.Expires != 0 && now.Add(early).Unix() >= l.Expires
+func (l *Login) Expired(now time.Time) bool { return expired(l.Expires, now) }
+
+func expired(at int64, now time.Time) bool { return at != 0 && now.Add(early).Unix() >= at }
+
+// Read implements Source.
+func (c *Client) Read(stored string) *Tokens {
+	l, ok := Parse(stored)
+	if !ok {
+		return nil
+	}
+	return &Tokens{Access: l.Access, Expires: l.Expires, Scopes: l.Scopes, Elsewhere: l.Server != c.server}
+}
+
+// Next implements Source.
+func (c *Client) Next(ctx context.Context, stored string) (string, error) {
+	l, ok := Parse(stored)
+	if !ok {
+		return "", ErrOver
+	}
+	next, err := c.Renew(ctx, l)
+	if err != nil {
+		return "", err
+	}
+	return next.String()
 }
 
 // ErrOver means that a login cannot be renewed: the authorization server refuses that, or issued no refresh token.

@@ -34,7 +34,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 		k.store(l)
 	}
 	k.Keeper = &oauth.Keeper{
-		Client: w.client(), Name: "mcp.docs", LogIn: strings.Fields("pwos mcp login docs"), Secure: true,
+		Source: w.client(), Name: "mcp.docs", LogIn: strings.Fields("pwos mcp login docs"), Secure: true,
 		Load: func(context.Context) (string, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func TestTwoKeepersRenewOnce(t *testing.T) {
 	w := newWorld(t)
 	k := w.keep(w.logIn())
 	other := &oauth.Keeper{
-		Client: w.client(), Name: "mcp.other", Secure: true, Load: k.Load, Store: k.Store, Now: k.Now, Note: k.Note, Turn: k.Turn,
+		Source: w.client(), Name: "mcp.other", Secure: true, Load: k.Load, Store: k.Store, Now: k.Now, Note: k.Note, Turn: k.Turn,
 	}
 	k.pass(2 * time.Hour)
 	k.w.set(func() { w.expires = 24 * 3600 })

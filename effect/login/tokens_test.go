@@ -1,0 +1,69 @@
+package login_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/effect/login"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// TestTokens: what the file of a login has; one without tokens that can be renewed, or that a header could not hold, is none. A token is
+// renewed ten minutes before its end, and one that does not last long a quarter of its time before.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	k := login.NewKeeper(login.Named(t.TempDir(), "codex"), nil, slog.New(slog.DiscardHandler))
+	text := func(access, refresh, account string) string {
+		all, err := json.Marshal(map[string]any{"auth_mode": "chatgpt", "tokens": map[string]string{"access_token": access, "refresh_token": refresh, "account_id": account}})
+		testkit.Must(t, err)
+		return string(all)
+	}
+	jwt := func(claims string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+	}
+	for access, expires := range map[string]int64{
+		"opaque": 0, "a.b.c": 0, jwt(`{}`): 0, jwt(`{"exp":"x"}`): 0,
+		jwt(`{"iat":100000,"exp":964000}`): 963400, jwt(`{"iat":1000,"exp":1400}`): 1300, jwt(`{"exp":964000}`): 963400, jwt(`{"iat":9,"exp":5}`): 5,
+	} {
+		got := k.Read(text(access, "r", "acc"))
+		if got == nil || got.Access != access || got.Expires != expires || k.Headers(access)["ChatGPT-Account-ID"] != "acc" || k.Headers("other") != nil {
+			t.Errorf("%s: %+v, want %d", access, got, expires)
+		}
+	}
+	for _, bad := range []string{
+		"", "[]", "{", `{"OPENAI_API_KEY":"sk"}`, `{"tokens":null}`, `{"tokens":{"access_token":1,"refresh_token":"r"}}`,
+		text("a", "", "x"), text("", "r", "x"), text("a\nb", "r", "x"), text("a", "r", "x y"),
+	} {
+		if got := k.Read(bad); got != nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+	if k.Read(text("a", "r", "")); k.Headers("a") != nil {
+		t.Error("a login without an account has a header")
+	}
+}
+
+// TestKeep: only a finished login is kept, in a directory of this user alone, and one that is removed leaves nothing.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	h := login.Named(state, "codex")
+	if login.Named(state, "claude") != nil || h.Held() {
+		t.Error("there is a login")
+	}
+	dir, err := h.New()
+	testkit.Must(t, err)
+	if err := h.Keep(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "codex has left no login") || h.Held() {
+		t.Errorf("no login is kept: %v", err)
+	}
+	if had, err := h.Forget(t.Context()); had || err != nil {
+		t.Errorf("no login is removed: %t, %v", had, err)
+	}
+	if argv, env := h.Command(dir, []string{"--device-auth"}); argv[1] != "login" || argv[len(argv)-1] != "--device-auth" || env["CODEX_HOME"] != dir || filepath.Dir(dir) != filepath.Join(state, "logins") {
+		t.Errorf("%q with %v in %s", argv, env, dir)
+	}
+}
