@@ -26,7 +26,7 @@ func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
 		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame, "t-spoil-told": spoilTold,
-		"t-secrets": secretsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling, "t-leaves": leaves, "t-traced": traced, "t-execs": execs,
+		"t-secrets": secretsOf, "t-veils": veilsOf, "t-read-all": readAll, "t-reach": reach, "t-unix": dialUnix, "t-unix-own": ownUnix, "t-probe": probe, "t-dial": dialOut, "t-ports": servePorts, "t-echo": echoServer, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling, "t-leaves": leaves, "t-traced": traced, "t-execs": execs,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/promptware-os/pwos/host/confine"
 )
 
 // Options are the settings of a host.
@@ -21,6 +23,9 @@ type Options struct {
 	Means *Means
 	// Shim is the path of a program that calls Shim, and starts the programs of agents in place of this one; "": this one.
 	Shim string
+	// Veils is the path of a directory for what hides names from programs, and is the same for many. It is made, and removed by Close; "":
+	// each program has its own.
+	Veils string
 }
 
 // Host starts programs and tracks them. Its methods may be called from any goroutine.
@@ -30,6 +35,7 @@ type Host struct {
 	rootOnly rootOnly
 	forks    *forks
 	shim     *shimFile
+	veils    *confine.Veils // nil: none
 	search   *census
 	covers   covers
 	closing  chan struct{} // closed when Close starts
@@ -68,12 +74,18 @@ func New(o Options) (*Host, error) {
 		}
 		o.Means = &found
 	}
+	var veils *confine.Veils // nil shares nothing
+	if o.Veils != "" {
+		if veils, err = confine.NewVeils(o.Veils); err != nil {
+			return nil, fmt.Errorf("open host: %w", err)
+		}
+	}
 	shim, err := openShim(o.Shim)
 	if err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
 	h := &Host{
-		own: own, means: *o.Means, forks: newForks(), shim: shim, search: &census{}, closing: make(chan struct{}),
+		own: own, means: *o.Means, forks: newForks(), shim: shim, veils: veils, search: &census{}, closing: make(chan struct{}),
 		agents: map[mark]*Process{}, claims: map[string]*Process{}, outlets: map[string]chan struct{}{},
 	}
 	w, err := h.startGuard()
@@ -114,6 +126,7 @@ func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.workers.Wait()
 	h.forks.stop()
 	h.shim.close()
+	_ = h.veils.Close() // what is left is removed by the next host
 }
 
 // Processes returns the running programs of agents, in no particular order.

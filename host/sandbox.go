@@ -41,6 +41,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 		return nil, "", err
 	}
 	plan.Execs = c.Exec != nil
+	h.veils.Share(plan)
 	return plan, has.Level(), nil
 }
 

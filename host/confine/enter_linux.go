@@ -102,7 +102,7 @@ func (p *Plan) build() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
-	b := builder{plan: p, trees: map[string]int{}, empty: map[string]int{}}
+	b := builder{plan: p, trees: map[string]int{}, veils: map[string]int{}, empty: map[string]int{}}
 	if err := b.open(); err != nil {
 		return err
 	}
@@ -157,6 +157,7 @@ func unshare(flags int) error {
 type builder struct {
 	plan  *Plan
 	trees map[string]int // the source of each place, by target
+	veils map[string]int // the shared whiteouts, by target
 	empty map[string]int // file systems to make read-only at the end
 }
 
@@ -164,6 +165,12 @@ type builder struct {
 func (b *builder) open() error {
 	for _, l := range b.plan.layers {
 		if l.source == "" {
+			continue
+		}
+		if l.kind == veil {
+			if fd, err := l.whole(); err == nil { // otherwise veil makes its own
+				b.veils[l.path] = fd
+			}
 			continue
 		}
 		fd, err := clone(l.source)
@@ -330,8 +337,15 @@ func (b *builder) symlink(n int, l layer) error {
 // veil puts an overlay over a directory. Hidden names are whiteouts in the upper layer, which also hide files that are
 // created later. A socket in an overlay has another inode than the listening one, so no process can connect to it.
 func (b *builder) veil(n int, l layer) error {
+	if top, shared := b.veils[l.path]; shared {
+		defer closeFD(top)
+		if overlay(top, l.path) == nil {
+			return nil
+		}
+		// The system takes no layer that is in another one, as where the kernel's directory is in the veiled one.
+	}
 	upper := filepath.Join(stagingPoint, "v"+itoa(n))
-	if err := os.Mkdir(upper, 0o755); err != nil {
+	if _, err := whiteoutsIn(upper, l.names); err != nil {
 		return err
 	}
 	top, err := unix.Open(upper, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -339,13 +353,12 @@ func (b *builder) veil(n int, l layer) error {
 		return err
 	}
 	defer closeFD(top)
-	hidden := whiteouts{upper: top, made: make(map[string]bool)}
-	for _, name := range l.names {
-		if err := hidden.add(name); err != nil {
-			return fmt.Errorf("hide %s: %w", name, err)
-		}
-	}
-	lower, err := unix.Open(l.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return overlay(top, l.path)
+}
+
+// overlay puts a directory over the one at a path.
+func overlay(top int, path string) error {
+	lower, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -370,40 +383,7 @@ func (b *builder) veil(n int, l layer) error {
 		return fmt.Errorf("overlay: %w", err)
 	}
 	defer closeFD(fd)
-	return attach(fd, l.path)
-}
-
-// whiteouts hide names below the upper directory of an overlay.
-type whiteouts struct {
-	upper int
-	made  map[string]bool // directories
-	first string          // a whiteout, of which the others are links: these cost less than files
-}
-
-// add hides a name, which comes after those that it is in.
-func (w *whiteouts) add(name string) error {
-	for i, c := range name {
-		if c != '/' || w.made[name[:i]] {
-			continue
-		}
-		if err := unix.Mkdirat(w.upper, name[:i], 0o755); errors.Is(err, unix.EEXIST) {
-			return nil // it is hidden, with all that is in it
-		} else if err != nil {
-			return err
-		}
-		w.made[name[:i]] = true
-	}
-	var err error
-	if w.first == "" {
-		w.first = name
-		err = unix.Mknodat(w.upper, name, unix.S_IFCHR, 0)
-	} else {
-		err = unix.Linkat(w.upper, w.first, w.upper, name, 0)
-	}
-	if errors.Is(err, unix.EEXIST) {
-		return nil // it is hidden already
-	}
-	return err
+	return attach(fd, path)
 }
 
 // clone returns a copy of the mounts at a path without symbolic links.

@@ -50,3 +50,15 @@ type Calls struct{}
 
 // Close does nothing.
 func (*Calls) Close() error { return nil }
+
+// Veils do not exist on this system: nothing is hidden from programs.
+type Veils struct{}
+
+// NewVeils returns none.
+func NewVeils(string) (*Veils, error) { return nil, nil }
+
+// Close does nothing.
+func (*Veils) Close() error { return nil }
+
+// Share does nothing.
+func (*Veils) Share(*Plan) {}

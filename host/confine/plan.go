@@ -80,14 +80,14 @@ type Homes struct {
 type layer struct {
 	kind   kind
 	path   string
-	source string // of a place, and of a scratch directory on disk
+	source string // of a place, of a scratch directory on disk, and of a veil that has shared whiteouts
 	write  bool   // of a place
 	// optional omits the place if it cannot be mounted, since it was not requested, and a file that is no longer there.
 	optional bool
 	content  string   // of a file, or where a link leads
 	held     bool     // it is done again once another program has replaced what is there; see Plan.Covers
 	names    []string // that a veil hides
-	size     int64    // of a share
+	size     int64    // of a share, and how many whiteouts a veil shares
 }
 
 type kind string

@@ -32,6 +32,7 @@ type Programs struct {
 	Means    host.Means    // to confine them; see Look
 	User     *osuser.User  // the user that agents run as; nil: the user of this process; see Look
 	Shim     func() string // see host.Options; called when the host is opened
+	Veils    string        // see host.Options
 	Line     int           // limit of a line of a channel, in bytes
 	Log      *slog.Logger
 
@@ -52,7 +53,7 @@ func (p *Programs) Host() (*host.Host, error) {
 	if p.closed {
 		return nil, host.ErrClosed
 	}
-	o := host.Options{Instance: p.Instance, Means: &p.Means}
+	o := host.Options{Instance: p.Instance, Means: &p.Means, Veils: p.Veils}
 	if p.Shim != nil {
 		o.Shim = p.Shim()
 	}
