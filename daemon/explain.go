@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/host"
@@ -53,8 +54,19 @@ func (d *Daemon) explain(ctx context.Context, p *schema.Program) (out schema.Sur
 		out.Dir = c.Dir
 	}
 	out.Secret = d.secrets(ctx, &c, &shown)
-	if d.trees != nil && p.Cwd != nil && !c.ReadOnly {
-		out.Kept, out.NotKept = d.trees.Explain(d.writableDirs(&c), homeOf(&c))
+	if d.trees == nil || p.Cwd == nil {
+		return out, nil
+	}
+	dirs := d.writableDirs(&c)
+	if p.Sandbox != nil && p.Sandbox.Review != nil {
+		if out.Review, err = d.trees.Reviewed(*p.Sandbox.Review, c.Dir, homeOf(&c)); err != nil {
+			return out, unstarted(err)
+		}
+		copied := func(path string) bool { return path == out.Review || strings.HasPrefix(path, out.Review+"/") }
+		out.Write, dirs = slices.DeleteFunc(out.Write, copied), slices.DeleteFunc(dirs, copied)
+	}
+	if !c.ReadOnly {
+		out.Kept, out.NotKept = d.trees.Explain(dirs, homeOf(&c))
 	}
 	return out, nil
 }

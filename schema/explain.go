@@ -3,6 +3,7 @@ package schema
 // Surroundings is what a program would have around it (PROTOCOL 9). Lists have at most MaxExplained elements, and fewer where they would not fit into a line.
 type Surroundings struct {
 	Dir         string   `json:"dir" keep:"always" doc:"Its working directory; empty: a private one."`
+	Review      string   `json:"review,omitzero" keep:"always" doc:"Directory that it would work on a copy of, and leave as it is. Absent: none."`
 	User        string   `json:"user,omitzero" keep:"always" doc:"User that it would run as. Absent: the kernel's."`
 	Sandbox     string   `json:"sandbox" keep:"always" doc:"What would confine it on this machine, as in Process.Get."`
 	Level       string   `json:"level" keep:"always" enum:"default strict off" doc:"Level of the sandbox."`

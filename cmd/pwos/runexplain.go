@@ -52,11 +52,10 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 		if err := ruled(ctx, c, j.profile); err != nil {
 			return err
 		}
-		input := j.input
-		if input.Capabilities, err = j.grant(ctx, c); err != nil {
+		if j.input.Capabilities, err = j.grant(ctx, c); err != nil {
 			return err
 		}
-		if e.ExplainOutput, err = cli.InvokeAs(ctx, c, schema.ProcessExplain, &input); err != nil {
+		if e.ExplainOutput, err = cli.InvokeAs(ctx, c, schema.ProcessExplain, j.named(e.name)); err != nil {
 			return err
 		}
 		shown, err := cli.InvokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
@@ -201,7 +200,11 @@ func (e *explained) writable() []string {
 	if e.Level == "off" {
 		return []string{"all that its user may write"}
 	}
-	lines := []string{strings.Join(append(paths(e.Write), "its home "+short(e.home), "a /tmp of its own"), ", ")}
+	places := paths(e.Write)
+	if e.Review != "" {
+		places = append([]string{"a copy of " + short(e.Review)}, places...)
+	}
+	lines := []string{strings.Join(append(places, "its home "+short(e.home), "a /tmp of its own"), ", ")}
 	if len(e.Held) > 0 {
 		lines = append(lines, "but not, until you allow it, what tools of yours run: "+strings.Join(paths(e.Held), ", "))
 	}
@@ -231,6 +234,9 @@ func (e *explained) reachable() []string {
 
 func (e *explained) undone() []string {
 	var lines []string
+	if e.Review != "" {
+		lines = append(lines, short(e.Review)+" stays as it is until "+quote.Command("pwos", "apply", e.name))
+	}
 	if len(e.Kept) > 0 {
 		lines = append(lines, "every step in "+strings.Join(paths(e.Kept), ", ")+": "+quote.Command("pwos", "undo", e.name))
 	}

@@ -142,27 +142,12 @@ func (t *Trees) runsIn(r *review) bool {
 func (t *Trees) Review(agent, dir, home string) (project, copied string, err error) {
 	t.making.Lock()
 	defer t.making.Unlock()
-	r, root := t.reviewOf(agent), ""
-	if dir != "" {
-		var why string
-		if root, why = chosen(dir, home); why != "" {
-			return "", "", fmt.Errorf("no copy is made of %s to review: %s", dir, why)
-		}
+	r, root, err := t.reviewable(agent, dir, home)
+	if err != nil {
+		return "", "", err
 	}
-	switch {
-	case r != nil && dir != "" && !within(r.Project, dir):
-		return "", "", fmt.Errorf("%q works on a copy of %s already: apply or discard that first, or give this agent another name", agent, r.Project)
-	case r != nil:
+	if r != nil {
 		return r.Project, r.copy(), nil
-	case dir == "":
-		return "", "", fmt.Errorf("%q has no copy to work on any more: it was applied or discarded", agent)
-	case t.Off:
-		return "", "", fmt.Errorf(`no copy is made of %s to review: steps are off ("[record] steps" in the configuration), and changes are found by them`, root)
-	case within(root, t.dir):
-		return "", "", fmt.Errorf("no copy is made of %s to review: the kernel keeps its files in it", root)
-	}
-	if info, err := os.Lstat(filepath.Join(root, ".git")); err == nil && !info.IsDir() {
-		return "", "", fmt.Errorf("no copy is made of %s to review: it is a linked worktree or a submodule, whose repository is elsewhere and would be changed: work in the repository itself, or in a clone", root)
 	}
 	r = &review{Agent: agent, Project: root, Began: time.Now().UnixMilli()}
 	sum := sha256.Sum256([]byte(agent))
@@ -174,6 +159,42 @@ func (t *Trees) Review(agent, dir, home string) (project, copied string, err err
 	t.reviews[agent] = r
 	t.mu.Unlock()
 	return r.Project, r.copy(), nil
+}
+
+// Reviewed returns the tree that Review would, and makes nothing.
+func (t *Trees) Reviewed(agent, dir, home string) (project string, err error) {
+	r, root, err := t.reviewable(agent, dir, home)
+	if r != nil {
+		root = r.Project
+	}
+	return root, err
+}
+
+// reviewable returns the review of an agent, or nil and the tree that a copy can be made of.
+func (t *Trees) reviewable(agent, dir, home string) (r *review, root string, err error) {
+	r = t.reviewOf(agent)
+	if dir != "" {
+		var why string
+		if root, why = chosen(dir, home); why != "" {
+			return nil, "", fmt.Errorf("no copy is made of %s to review: %s", dir, why)
+		}
+	}
+	switch {
+	case r != nil && dir != "" && !within(r.Project, dir):
+		return nil, "", fmt.Errorf("%q works on a copy of %s already: apply or discard that first, or give this agent another name", agent, r.Project)
+	case r != nil:
+		return r, "", nil
+	case dir == "":
+		return nil, "", fmt.Errorf("%q has no copy to work on any more: it was applied or discarded", agent)
+	case t.Off:
+		return nil, "", fmt.Errorf(`no copy is made of %s to review: steps are off ("[record] steps" in the configuration), and changes are found by them`, root)
+	case within(root, t.dir):
+		return nil, "", fmt.Errorf("no copy is made of %s to review: the kernel keeps its files in it", root)
+	}
+	if info, err := os.Lstat(filepath.Join(root, ".git")); err == nil && !info.IsDir() {
+		return nil, "", fmt.Errorf("no copy is made of %s to review: it is a linked worktree or a submodule, whose repository is elsewhere and would be changed: work in the repository itself, or in a clone", root)
+	}
+	return nil, root, nil
 }
 
 // make makes the copy of a review.
