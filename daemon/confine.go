@@ -85,6 +85,17 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		return err
 	}
 	d.cover(c, p)
+	private := []string{c.Tmp}
+	if home := c.Env["HOME"]; strings.HasPrefix(home, filepath.Join(real(d.config.StateDir), "homes")+"/") {
+		private = append(private, home)
+	}
+	c.Limits.DiskBytes = d.config.Agents.DiskBytes
+	c.Used = func() (used int64) {
+		for _, dir := range private {
+			used += agenthome.Size(dir)
+		}
+		return used
+	}
 	return nil
 }
 

@@ -90,6 +90,16 @@ func (d *Daemon) diskTrouble() string {
 	return fmt.Sprintf(`the disk of the state directory is nearly full, %d MiB are free: "pwos home ls" shows what agents have there; the end of one removes its temporary files`, free>>20)
 }
 
+// disksTrouble returns a warning for each agent that has most of what it may have of the disk.
+func (d *Daemon) disksTrouble() (all []string) {
+	for _, p := range d.programs.Processes() {
+		if used, most := p.Disk(); used > most/5*4 {
+			all = append(all, fmt.Sprintf(`pid %d has %d MiB of the disk in its home and its /tmp, and is ended at %d (disk_bytes of [agents]): "pwos home ls" shows what agents have`, p.PID(), used>>20, most>>20))
+		}
+	}
+	return all
+}
+
 // trusted returns the files that determine which keys are the operator's, and the kernel's configuration.
 func trusted(cfg config.Config) []string {
 	rules, more := policy.Paths(cfg.File)

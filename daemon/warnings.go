@@ -41,6 +41,7 @@ func (d *Daemon) warnings() (all []string) {
 	if warning := d.diskTrouble(); warning != "" {
 		all = append(all, warning)
 	}
+	all = append(all, d.disksTrouble()...)
 	all = append(all, d.cluster.Warnings()...)
 	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

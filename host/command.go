@@ -76,6 +76,9 @@ type Limits struct {
 	// Processes is how many processes the agent may have at the same time. It is checked five times a second; the whole
 	// agent is killed if it has more. It is not enforced outside of Linux.
 	Processes int64
+	// DiskBytes is how much of the disk the agent may have by Command.Used. It is looked at every ten seconds, and more often at the start;
+	// the whole agent is killed if it has more.
+	DiskBytes int64
 }
 
 // LogOptions configure the log of a program's standard error. The zero value discards it.
@@ -114,6 +117,8 @@ type Command struct {
 	// Tmp is the program's directory for temporary files, absolute, which the host makes and removes with all that is in it; its
 	// parent must exist. With a mount namespace it is the program's /tmp. "" means .tmp in Dir, which is removed if it is empty.
 	Tmp string
+	// Used returns how much of the disk the agent has, in bytes; nil: that is not bounded.
+	Used func() int64
 
 	Channel Channel // "" means stdio, or fd3 with Stdio
 	// Stdio is the path of a Unix socket, at which a client of the same user or of user 0 listens that hands over its own

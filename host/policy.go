@@ -68,7 +68,7 @@ const (
 	CauseFinished
 	// CauseFailed is another exit code, a signal, or a failed restart.
 	CauseFailed
-	// CauseLimit is an exceeded limit on time or memory.
+	// CauseLimit is an exceeded limit on time, memory or disk.
 	CauseLimit
 	// CauseFlood harms others while it lasts: too many processes, or invalid data on the channel.
 	CauseFlood
@@ -202,6 +202,7 @@ const (
 	ReasonCPU       Reason = "limit:cpu"
 	ReasonWall      Reason = "limit:wall"
 	ReasonProcesses Reason = "limit:processes"
+	ReasonDisk      Reason = "limit:disk"
 )
 
 // Exit is the end of a program and all its processes.
@@ -238,7 +239,7 @@ func (e Exit) Cause() Cause {
 		return CauseOrdered
 	case e.Reason == ReasonProcesses:
 		return CauseFlood
-	case e.Reason == ReasonCPU, e.Reason == ReasonWall:
+	case e.Reason == ReasonCPU, e.Reason == ReasonWall, e.Reason == ReasonDisk:
 		return CauseLimit
 	case e.Code == 0:
 		return CauseFinished

@@ -52,6 +52,8 @@ type Process struct {
 	until  time.Time   // when its other processes are killed after the first one has ended
 	late   *time.Timer // for EndAt, or nil
 
+	used atomic.Int64 // how much of the disk it had; see measure
+
 	suspension suspension
 
 	killed chan struct{} // closed by the first kill
@@ -277,6 +279,35 @@ func (p *Process) run(logged <-chan struct{}) {
 		_ = p.caller.close() // nothing more is expected of it
 	}
 }
+
+// How long the agent's part of the disk is not looked at: at first, and after further looks. The time that a look takes is at most a part
+// of that between them.
+const (
+	firstLook = time.Second
+	lastLook  = 10 * time.Second
+	lookPart  = 100
+)
+
+// measure kills the agent once it has more of the disk than it may have.
+func (p *Process) measure() {
+	for pause := firstLook; ; {
+		select {
+		case <-p.done:
+			return
+		case <-time.After(pause):
+		}
+		began := time.Now()
+		used := p.command.Used()
+		if p.used.Store(used); used > p.command.Limits.DiskBytes {
+			p.killFor(ReasonDisk)
+			return
+		}
+		pause = max(min(2*pause, lastLook), lookPart*time.Since(began))
+	}
+}
+
+// Disk returns how much of the disk the agent had when that was last looked at, and how much it may have; 0: that is not bounded.
+func (p *Process) Disk() (used, most int64) { return p.used.Load(), p.command.Limits.DiskBytes }
 
 // awaitOthers waits for the other processes for the rest of the grace, after the first one has ended on TERM.
 func (p *Process) awaitOthers() {

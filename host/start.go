@@ -56,6 +56,9 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		e.outlet.deliver()
 	})
 	go p.run(logged)
+	if p.command.Used != nil {
+		h.workers.Go(p.measure)
+	}
 	if p.signer != nil {
 		h.workers.Go(func() { p.signer.serve(p.done) })
 	}

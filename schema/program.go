@@ -151,7 +151,7 @@ type Hosted struct {
 type Exit struct {
 	Code   *int64  `json:"code,omitzero" keep:"always" doc:"Exit code. Absent if a signal ended it, it was never started, or the end is unknown."`
 	Signal *int64  `json:"signal,omitzero" keep:"always" doc:"Number of the signal that ended it."`
-	Reason string  `json:"reason" keep:"always" doc:"exited, signalled, ordered, limit:cpu, limit:wall, limit:processes, not started, shutdown, or unknown: the kernel was not running."`
+	Reason string  `json:"reason" keep:"always" doc:"exited, signalled, ordered, limit:cpu, limit:wall, limit:processes, limit:disk, not started, shutdown, or unknown: the kernel was not running."`
 	Fault  *string `json:"fault,omitzero" keep:"always" enum:"RECOVERABLE QUARANTINE EXILE" doc:"What the end counts as."`
 	Why    *string `json:"why,omitzero" keep:"always" doc:"The same in words."`
 	Tick   int64   `json:"tick" keep:"always" doc:"Tick at which it was recorded."`

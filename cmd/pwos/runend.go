@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -31,6 +32,10 @@ func (a *app) tellOutcome(ctx context.Context, c *client.Client, j *job, d *sche
 func (a *app) tellEnd(ctx context.Context, c *client.Client, j *job, d *schema.Descriptor) error {
 	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
 		return nil
+	}
+	if d.Exit.Reason == "limit:disk" {
+		a.Say("%s was ended: its home and its /tmp have more of the disk than disk_bytes of [agents]: \"pwos home ls\" shows what agents have, and %s removes a home",
+			view.Escaped(d.AgentID), quote.Command("pwos", "home", "rm", j.input.ChildAgentID))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()

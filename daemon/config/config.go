@@ -102,6 +102,7 @@ type Agents struct {
 	InFlightBytes         int64 `toml:"in_flight_bytes"`          // of requests in flight and answers not yet read
 	JournalBytesPerSecond int64 `toml:"journal_bytes_per_second"` // sustained
 	JournalBurstBytes     int64 `toml:"journal_burst_bytes"`      // at once, after a pause
+	DiskBytes             int64 `toml:"disk_bytes"`               // of its home and its temporary files
 }
 
 // Terminal configures the terminal of "pwos run".

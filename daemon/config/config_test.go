@@ -46,9 +46,9 @@ func TestParse(t *testing.T) {
 		{name: "journal", text: "[journal]\nsync = 'interval'\nsync_interval = '1s'\nsnapshot_every = 1", want: func(c *config.Config) {
 			c.Journal = config.Journal{Sync: config.Interval, SyncInterval: config.Duration(time.Second), SnapshotEvery: 1}
 		}},
-		{name: "bounds of agents", text: "[agents]\nconnections = 1\nprologues = 2\nin_flight_bytes = 2097152\njournal_bytes_per_second = 65537\njournal_burst_bytes = 65538", want: func(c *config.Config) {
+		{name: "bounds of agents", text: "[agents]\nconnections = 1\nprologues = 2\nin_flight_bytes = 2097152\njournal_bytes_per_second = 65537\njournal_burst_bytes = 65538\ndisk_bytes = 1048577", want: func(c *config.Config) {
 			a := &c.Agents
-			a.Connections, a.Prologues, a.InFlightBytes, a.JournalBytesPerSecond, a.JournalBurstBytes = 1, 2, 2097152, 65537, 65538
+			a.Connections, a.Prologues, a.InFlightBytes, a.JournalBytesPerSecond, a.JournalBurstBytes, a.DiskBytes = 1, 2, 2097152, 65537, 65538, 1048577
 		}},
 		{name: "what agents may see", text: "[agents]\nread = ['/srv/data']\nhide = ['~/private', '/srv/keys']\nuser = 'nobody'", want: func(c *config.Config) {
 			c.Agents.Read, c.Agents.Hide, c.Agents.User = []string{"/srv/data"}, []string{"~/private", "/srv/keys"}, "nobody"
@@ -59,6 +59,7 @@ func TestParse(t *testing.T) {
 		{name: "nothing in flight", text: "[agents]\nin_flight_bytes = 1", says: "line 2: agents.in_flight_bytes: 1 must be at least 2097152"},
 		{name: "no journal", text: "[agents]\njournal_bytes_per_second = 1", says: "line 2: agents.journal_bytes_per_second: 1 must be at least 65536"},
 		{name: "no burst", text: "[agents]\njournal_burst_bytes = 1", says: "line 2: agents.journal_burst_bytes: 1 must be at least 65536"},
+		{name: "no disk", text: "[agents]\ndisk_bytes = 0", says: "line 2: agents.disk_bytes: 0 must be at least 1048576"},
 		{name: "other durability", text: "[journal]\nsync = 'never'", says: `line 2: journal.sync: "never" must be always or interval`},
 		{name: "no time to sync", text: "[journal]\nsync_interval = '0s'", says: "line 2: journal.sync_interval: 0s must be greater than 0"},
 		{name: "no snapshots", text: "[journal]\nsnapshot_every = 0", says: "line 2: journal.snapshot_every: "},

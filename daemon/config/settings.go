@@ -181,6 +181,7 @@ func (c *Config) settings() []setting {
 		of("agents.in_flight_bytes", &c.Agents.InFlightBytes, 4<<20, atLeast[int64](maxLineBytes, ", which the longest line may have")),
 		of("agents.journal_bytes_per_second", &c.Agents.JournalBytesPerSecond, 1<<20, atLeast(journal)),
 		of("agents.journal_burst_bytes", &c.Agents.JournalBurstBytes, 8<<20, atLeast(journal)),
+		of("agents.disk_bytes", &c.Agents.DiskBytes, 32<<30, atLeast[int64](1<<20)),
 
 		of("http.allow", &c.HTTP.Allow, nil, each(func(prefix string) bool {
 			_, err := netip.ParsePrefix(prefix)

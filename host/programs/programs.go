@@ -166,6 +166,15 @@ func (p *Programs) Freeze(agent int64) (thaw func()) {
 	return program.Freeze()
 }
 
+// Processes returns the running programs, in no particular order.
+func (p *Programs) Processes() []*host.Process {
+	h := p.opened.Load()
+	if h == nil {
+		return nil
+	}
+	return h.Processes()
+}
+
 // Forget removes the directories of agents that the kernel has forgotten.
 func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
 	folders, err := os.ReadDir(dir)
