@@ -59,6 +59,7 @@ func runHook(args []string) int {
 	flags := pflag.NewFlagSet("pwos-front hook run", pflag.ContinueOnError)
 	flags.StringVar(&run.Agent.Name, "as", "", "name of the process to act as")
 	flags.StringSliceVar(&run.Agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")
+	flags.DurationVar(&run.Wait, "wait", 0, "how long a use may wait for the answer, also of a person, if the host waits longer (default 55s)")
 	flags.BoolVar(&run.Tell, "tell", false, "the host only tells: a question that cannot be read denies nothing")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() != 1 {

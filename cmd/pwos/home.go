@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/internal/agenthome"
 	"github.com/promptware-os/pwos/internal/osuser"
 	"github.com/promptware-os/pwos/schema"
@@ -58,11 +59,26 @@ Exit status: 4 there is no such home, 8 an agent that runs uses it.`,
 			return nil
 		},
 	}, &cobra.Command{
-		Use: "import NAME FILE...", Short: "put files of your home into that of an agent", Args: cli.Arguments(cobra.MinimumNArgs(2)),
-		Example: "  pwos home import claude .vimrc .claude/settings.json",
+		Use: "import NAME [FILE...]", Short: "put files of your home, or sessions of a host, into the home of an agent", Args: cli.Arguments(cobra.MinimumNArgs(1)),
+		Example: "  pwos home import claude .vimrc .claude/settings.json\n  pwos home import claude && pwos claude --continue",
 		Long: `import copies regular files of your home into the home of a name, under the same names. One
-that is renewed at each start is kept, and put there at each start; another is copied once.`,
-		RunE: func(_ *cobra.Command, args []string) error { return importHome(user, args[0], args[1:]) },
+that is renewed at each start is kept, and put there at each start; another is copied once.
+
+With the name of an agent host alone, it copies the sessions that you had with it outside in this
+directory, so that it can go on with them inside: what was said in them is shown to the agent. Those
+that are there stay.
+
+Exit status: 4 there is no session.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return importHome(user, args[0], args[1:])
+			}
+			host := preset.Named(args[0])
+			if host == nil {
+				return cli.Usage(cmd, fmt.Errorf("name the files, or one of %s, whose sessions are copied", strings.Join(preset.Names(), ", ")))
+			}
+			return a.importSessions(user, host)
+		},
 	})
 	return cmd
 }

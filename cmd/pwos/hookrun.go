@@ -40,6 +40,7 @@ program, which starts faster.`,
 		},
 	}
 	addAgent(cmd, &run.Agent)
+	cmd.Flags().Var((*cli.SpanFlag)(&run.Wait), "wait", "how long a use may wait for the answer, also of a person, if the host waits longer (default 55s)")
 	cmd.Flags().BoolVar(&run.Tell, "tell", false, "the host only tells: a question that cannot be read denies nothing")
 	return cmd
 }

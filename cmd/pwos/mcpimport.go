@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
+	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -33,26 +34,27 @@ type mcpFileServer struct {
 
 func newMCPImport(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "add the MCP servers of a .mcp.json",
+		Use:   "import FILE|NAME",
+		Short: "add the MCP servers of a .mcp.json, or those that you have for an agent host",
 		Long: `import adds each server of a .mcp.json, like "pwos mcp add" without further flags. It
 reads the whole file first: if a setting of a server
 cannot be kept, it fails, and adds nothing. It also refuses variables of this shell (${…})
 and headers other than Authorization. Name secrets by their key, as in
 "env": {"TOKEN": "vault/token"} and "headers": {"Authorization": "Bearer vault/token"}.
 
+With the name of an agent host, such as claude, it adds those that you have for it in your home,
+and says which cannot be taken, and why. Agents use the tools of a server NAME if they are
+granted Call:mcp/NAME/*.
+
 A server that does not start stays added; "pwos mcp accept" accepts its tools once it
 does. The PIDs and states are printed, as "pwos mcp ls" does.`,
-		Example: `  pwos mcp import .mcp.json`,
-		Args:    cli.Arguments(cobra.ExactArgs(1)),
+		Example: `  pwos mcp import .mcp.json
+  pwos mcp import claude`,
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("read servers: %w", err)
-			}
-			servers, err := importOf(text)
-			if err != nil {
-				return cli.Usage(cmd, fmt.Errorf("%s: %w", args[0], err))
+			servers, err := a.toImport(cmd, args[0])
+			if err != nil || len(servers) == 0 {
+				return err
 			}
 			return a.WithKernel(cmd.Context(), time.Duration(1+len(servers))*time.Minute, func(ctx context.Context, c *client.Client) error {
 				var failed error
@@ -65,6 +67,29 @@ does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 			})
 		},
 	}
+}
+
+// toImport returns the servers of a file, or of a host.
+func (a *app) toImport(cmd *cobra.Command, from string) ([]*mcpServer, error) {
+	if host := preset.Named(from); host != nil {
+		servers, left, err := serversOf(host)
+		for _, why := range left {
+			a.Say("left out: %s", why)
+		}
+		if err == nil && len(servers) == 0 {
+			a.Say("there is no MCP server of %s to take", from)
+		}
+		return servers, err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return nil, fmt.Errorf("read servers: %w", err)
+	}
+	servers, err := importOf(text)
+	if err != nil {
+		return nil, cli.Usage(cmd, fmt.Errorf("%s: %w", from, err))
+	}
+	return servers, nil
 }
 
 // importOf returns the servers of a .mcp.json, sorted by name. Its errors are about the file.

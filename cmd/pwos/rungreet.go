@@ -29,7 +29,7 @@ func (a *app) greet(ctx context.Context, j *job) error {
 		return err
 	}
 	questions := `questions wait in "pwos approvals"`
-	if a.StdinTerminal() && a.StdoutTerminal() && j.stdio && !j.noTTY {
+	if j.attended(a) {
 		if chord, err := attention(); err == nil && chord.key != 0 {
 			questions = "questions appear here, and " + chord.name + " answers them"
 		}
@@ -37,6 +37,7 @@ func (a *app) greet(ctx context.Context, j *job) error {
 	for _, line := range j.greeting(*dir, by.says(host), questions) {
 		a.Say("%s", line)
 	}
+	a.offerServers(host)
 	answer.told = true
 	if err := answer.keep(); err != nil || !a.inForeground() || by == nil || by.login == nil || by.held { // else it is not used
 		return err
@@ -74,4 +75,9 @@ func (j *job) greeting(dir, login, questions string) []string {
 		more += fmt.Sprintf("   (profile %s: %s)", view.Escaped(j.profile.Name), quote.Line("pwos", "profile", "show", j.profile.Name))
 	}
 	return []string{runs, writes, reaches, undo, more}
+}
+
+// attended reports whether the job's program is at a terminal, where questions appear.
+func (j *job) attended(a *app) bool {
+	return j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal()
 }

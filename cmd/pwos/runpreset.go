@@ -60,6 +60,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if helpers := j.input.Program.Env[helpersVariable]; helpers != "" {
 		doors.Env = append(slices.Clip(doors.Env), [2]string{helpersVariable, helpers})
 	}
+	doors.Attended = j.attended(a)
 	along := new(brought)
 	if user, err := os.UserHomeDir(); err == nil && j.as.other == nil { // links in the home of another user are not this user's
 		if along, err = bring(host, user); err != nil {
@@ -107,7 +108,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if j.keyed(host) {
 		script = host.Keyed()
 	}
-	program.Command = scripted(script, program.Command, j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal())
+	program.Command = scripted(script, program.Command, j.attended(a))
 	return nil
 }
 

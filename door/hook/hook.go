@@ -33,6 +33,9 @@ const longPrompt = 60 << 10
 // HostTime is the time limit that a host is to give its hook. It is longer than that of the hook, which denies before the host gives up.
 const HostTime = 60 * time.Second
 
+// Margin is how much sooner than the host a hook that asks gives up.
+const Margin = 5 * time.Second
+
 // The events of hosts. All use the same form: an object with hook_event_name and session_id, and of a tool with tool_name, tool_input and,
 // if the host has a name for the use, tool_use_id.
 const (

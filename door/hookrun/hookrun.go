@@ -4,6 +4,7 @@ package hookrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,14 +29,15 @@ const DenyStatus = 2
 const (
 	readTime  = 2 * time.Second
 	reachTime = 10 * time.Second
-	hookTime  = 55 * time.Second
+	hookTime  = hook.HostTime - hook.Margin
 	stepTime  = 3 * time.Second
 )
 
 // Run is one run of a hook.
 type Run struct {
-	Agent door.Agent // the process that it acts as
-	Tell  bool       // the host only tells: a question that cannot be read denies nothing
+	Agent door.Agent    // the process that it acts as
+	Tell  bool          // the host only tells: a question that cannot be read denies nothing
+	Wait  time.Duration // for the answer to a use, also of a person; 0: as long as hosts usually allow
 	Dial  func(context.Context) (*client.Client, error)
 	Out   io.Writer                        // for the host
 	Say   func(format string, args ...any) // to the user
@@ -116,7 +118,7 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 // use asks the kernel whether a tool may be used, and begins its step.
 func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	name := "Tool:" + q.Use.Host + "/" + q.Use.Tool
-	asking, cancel := within(ctx, hookTime)
+	asking, cancel := within(ctx, cmp.Or(r.Wait, hookTime))
 	defer cancel()
 	c, pid, err := r.dial(asking)
 	if err != nil {
@@ -126,6 +128,9 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	out, err := client.Call(asking, c, schema.HostToolUse, q.Use)
 	if errors.Is(err, fault.InvalidInput) && q.Use.Use != nil { // an older kernel does not know this member
 		q.Use.Use = nil
+		out, err = client.Call(asking, c, schema.HostToolUse, q.Use)
+	}
+	for r.Wait > 0 && errors.Is(err, fault.ApprovalPending) && r.again(asking) { // it waits for the same question
 		out, err = client.Call(asking, c, schema.HostToolUse, q.Use)
 	}
 	switch {
@@ -151,6 +156,21 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 		r.Say("%s is allowed, and what it changes is not kept as a step: %v", name, err)
 	}
 	return nil
+}
+
+// again waits a moment, since a kernel may be set to let no call wait, and reports whether there is time for one more.
+func (r *Run) again(ctx context.Context) bool {
+	latest, _ := ctx.Deadline()
+	const moment = time.Second
+	if time.Until(latest) < 2*moment {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(moment):
+		return true
+	}
 }
 
 // end tells the kernel that a tool was used, or what the user asks for.

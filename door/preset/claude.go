@@ -39,6 +39,9 @@ func claude() *Host {
 			{"anthropic", map[string]string{"ANTHROPIC_BASE_URL": "$url", "ANTHROPIC_AUTH_TOKEN": held}},
 		},
 		Servers:  []string{"api.anthropic.com", "claude.ai", "platform.claude.com", "console.anthropic.com"},
+		MCP:      MCP{File: ".claude.json", Member: "mcpServers"},
+		Sessions: Sessions{Dir: ".claude/projects/{project}", Project: hyphened, Resume: []string{"--continue"}},
+		Waits:    tenMinutes,
 		Headless: []string{"-p"},
 		Tools: Tools{
 			Read: []string{"Read"}, Write: []string{"Edit", "MultiEdit", "NotebookEdit", "Write"},
@@ -55,5 +58,5 @@ func claudeEntry(_ string, c *hookCommand) string {
 	if c.asks {
 		failure = `"onFailure":"block",`
 	}
-	return everyTool(fmt.Sprintf(`"command":%s,"args":%s,%s"timeout":%d`, jsonText(c.words[0]), jsonList(c.words[1:]), failure, seconds))
+	return everyTool(fmt.Sprintf(`"command":%s,"args":%s,%s"timeout":%d`, jsonText(c.words[0]), jsonList(c.words[1:]), failure, c.seconds()))
 }

@@ -33,6 +33,9 @@ func codex() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{"codex", map[string]string{"PWOS_MODEL_URL": "$url"}}, {"openai", map[string]string{"PWOS_MODEL_URL": "$url"}}},
 		Servers:   []string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
+		MCP:       MCP{File: ".codex/config.toml", Member: "mcp_servers"},
+		Sessions:  Sessions{Dir: ".codex/sessions", Named: true, Resume: []string{"resume", "--last"}},
+		Waits:     tenMinutes,
 		Headless:  []string{"exec", "--skip-git-repo-check"},
 		Tools:     Tools{Write: []string{"apply_patch"}, Run: []string{"Bash"}},
 		entry:     codexEntry,
@@ -55,7 +58,7 @@ type CodexHook struct {
 
 // newCodexHook makes Codex run the command through a shell, since Codex continues if that fails.
 func newCodexHook(event string, c *hookCommand) CodexHook {
-	h := CodexHook{Event: event, Matcher: "*", Command: c.shell(), Timeout: int64(seconds)}
+	h := CodexHook{Event: event, Matcher: "*", Command: c.shell(), Timeout: int64(c.seconds())}
 	if event == hook.Interrupt {
 		h.Timeout = 3 // Codex allows no more, and says so
 	}
@@ -78,7 +81,7 @@ func codexMore(d *Doors) map[string]string {
 		events = append(slices.Clip(events), host.TurnEnd)
 	}
 	for _, event := range events {
-		h := newCodexHook(event, newHookCommand(event, d.Hook, d.Env))
+		h := newCodexHook(event, newHookCommand(event, d.Hook, d.Env, d.waits(host)))
 		all["codex."+event] = fmt.Sprintf(`[{matcher="*",hooks=[{type="command",command=%s,timeout=%d}]}]`, jsonText(h.Command), h.Timeout)
 		trusted = append(trusted, fmt.Sprintf(`"/<session-flags>/config.toml:%s:0:0"={enabled=true,trusted_hash="%s"}`, h.Key(), h.Hash()))
 	}

@@ -26,10 +26,12 @@ func copilot() *Host {
 			{"openai", map[string]string{"COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_BASE_URL": "$url", "COPILOT_PROVIDER_API_KEY": held}},
 		},
 		Servers:  []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com", "github.com"},
+		MCP:      MCP{File: ".copilot/mcp-config.json", Member: "mcpServers"},
+		Waits:    tenMinutes,
 		Headless: []string{"--allow-all-tools", "-p"},
 		Tools:    Tools{Read: []string{"Read"}, Write: []string{"Edit", "Write"}, Run: []string{"Bash"}, Search: []string{"Glob", "Grep"}},
 		entry: func(_ string, c *hookCommand) string {
-			return fmt.Sprintf(`{"type":"command","bash":%s,"timeoutSec":%d}`, jsonText(c.shell()), seconds)
+			return fmt.Sprintf(`{"type":"command","bash":%s,"timeoutSec":%d}`, jsonText(c.shell()), c.seconds())
 		},
 	}
 }

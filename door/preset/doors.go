@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,12 +23,15 @@ import (
 //	{{hooks}}        the hooks of all events of the host, as JSON: by the event's name, a list with one
 //	{{ask}}          the command that asks, as JSON: a list of words; {{ask.shell}} for a shell, which denies if it is missing or dies
 //	{{tell}}         the command that tells; {{tell.shell}} for a shell
+//	{{late}}         the milliseconds after which the command that asks is too late
 type Doors struct {
 	Server []string    // the command of the MCP server
 	Hook   []string    // the command of the hook
 	Env    [][2]string // variables of both
 	Home   string
 	Mail   bool // the host's model hears of mail at the end of a turn
+	// Attended: a person is there, so that a question may wait for as long as the host waits for its hook.
+	Attended bool
 	// Trusted are the directories about which the host need not ask whether their settings may run something: what they run is as confined as
 	// the host.
 	Trusted []string
@@ -80,16 +84,17 @@ func (d *Doors) values(h *Host) map[string]string {
 			events = append(slices.Clip(events), h.TurnEnd)
 		}
 		for _, event := range events {
-			hooks = append(hooks, jsonText(event)+":["+h.Entry(event, d.Hook, d.Env)+"]")
+			hooks = append(hooks, jsonText(event)+":["+h.entry(event, newHookCommand(event, d.Hook, d.Env, d.waits(h)))+"]")
 		}
 	}
-	asks, tells := newHookCommand(hook.PreToolUse, d.Hook, d.Env), newHookCommand(hook.PostToolUse, d.Hook, d.Env)
+	asks, tells := newHookCommand(hook.PreToolUse, d.Hook, d.Env, d.waits(h)), newHookCommand(hook.PostToolUse, d.Hook, d.Env, d.waits(h))
 	all := map[string]string{
 		"home": d.Home, "home:json": jsonText(d.Home)[1 : len(jsonText(d.Home))-1],
 		"mcp.command": jsonText(d.Server[0]), "mcp.args": jsonList(d.Server[1:]), "mcp.argv": jsonList(d.Server), "mcp.env": "{" + strings.Join(env, ",") + "}",
 		"hooks": "{" + strings.Join(hooks, ",") + "}",
 		"ask":   jsonList(asks.words), "ask.shell": jsonText(asks.shell()),
 		"tell": jsonList(tells.words), "tell.shell": jsonText(tells.shell()),
+		"late": strconv.FormatInt((asks.time - hook.Margin/2).Milliseconds(), 10),
 	}
 	all["mcp"] = `{"type":"stdio","command":` + all["mcp.command"] + `,"args":` + all["mcp.args"] + `,"env":` + all["mcp.env"] + "}"
 	if h.more != nil {
@@ -100,17 +105,27 @@ func (d *Doors) values(h *Host) map[string]string {
 
 // Entry returns the hook of the host for an event, as an element of the list in its settings: JSON. command runs "pwos hook run".
 func (h *Host) Entry(event string, command []string, env [][2]string) string {
-	return h.entry(event, newHookCommand(event, command, env))
+	return h.entry(event, newHookCommand(event, command, env, hook.HostTime))
+}
+
+// waits returns how long the host waits for a hook that asks.
+func (d *Doors) waits(h *Host) time.Duration {
+	if d.Attended {
+		return max(h.Waits, hook.HostTime)
+	}
+	return hook.HostTime
 }
 
 // hookCommand is the command of a hook.
 type hookCommand struct {
 	asks  bool
 	words []string
+	time  time.Duration // that the host gives it
 }
 
-func newHookCommand(event string, command []string, env [][2]string) *hookCommand {
-	c := &hookCommand{asks: hook.Asks(event)}
+// newHookCommand returns the command of a hook for an event. If it asks, the host waits for it that long.
+func newHookCommand(event string, command []string, env [][2]string, waits time.Duration) *hookCommand {
+	c := &hookCommand{asks: hook.Asks(event), time: hook.HostTime}
 	if len(env) > 0 {
 		c.words = append(c.words, "/usr/bin/env")
 	}
@@ -118,8 +133,12 @@ func newHookCommand(event string, command []string, env [][2]string) *hookComman
 		c.words = append(c.words, one[0]+"="+one[1])
 	}
 	c.words = append(c.words, command...)
-	if !c.asks {
+	switch {
+	case !c.asks:
 		c.words = append(c.words, "--tell")
+	case waits > hook.HostTime:
+		c.time = waits
+		c.words = append(c.words, "--wait", (waits - hook.Margin).String())
 	}
 	return c
 }
@@ -133,8 +152,8 @@ func (c *hookCommand) shell() string {
 	return text
 }
 
-// seconds is the time that a host gives a hook.
-const seconds = int(hook.HostTime / time.Second)
+// seconds returns the time that the host gives it.
+func (c *hookCommand) seconds() int { return int(c.time / time.Second) }
 
 // everyTool returns an element of settings in which a hook is for all tools, with the time that it has.
 func everyTool(members string) string {

@@ -23,13 +23,16 @@ func gemini() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{"gemini", map[string]string{"GOOGLE_GEMINI_BASE_URL": "$url", "GEMINI_API_KEY": held}}},
 		Servers:   []string{"generativelanguage.googleapis.com"},
+		MCP:       MCP{File: ".gemini/settings.json", Member: "mcpServers"},
+		Sessions:  Sessions{Dir: ".gemini/tmp/{project}", List: ".gemini/projects.json", Resume: []string{"--resume", "latest"}},
+		Waits:     tenMinutes,
 		Headless:  []string{"-y", "-p"},
 		Tools: Tools{
 			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"replace", "write_file"},
 			Run: []string{"run_shell_command"}, Search: []string{"glob", "google_web_search", "grep_search"},
 		},
 		entry: func(_ string, c *hookCommand) string {
-			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), 1000*seconds))
+			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), 1000*c.seconds()))
 		},
 	}
 }

@@ -25,6 +25,8 @@ func opencode() *Host {
 			{"openai", map[string]string{"OPENAI_API_KEY": held}},
 		},
 		Servers:  []string{"api.anthropic.com", "api.openai.com", "opencode.ai"},
+		MCP:      MCP{File: ".config/opencode/opencode.json", Member: "mcp"},
+		Waits:    tenMinutes,
 		Headless: []string{"run"},
 		Tools: Tools{
 			Read: []string{"list", "read"}, Write: []string{"edit", "patch", "write"}, Run: []string{"bash"}, Search: []string{"glob", "grep", "webfetch", "websearch"},

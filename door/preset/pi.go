@@ -1,5 +1,7 @@
 package preset
 
+import "strings"
+
 import "github.com/promptware-os/pwos/door/hook"
 
 // pi is pi, whose extensions block a tool if they fail.
@@ -20,6 +22,8 @@ func pi() *Host {
 			{"openai", map[string]string{"OPENAI_API_KEY": held}},
 		},
 		Servers:  []string{"api.anthropic.com", "api.openai.com"},
+		Sessions: Sessions{Dir: ".pi/agent/sessions/--{project}--", Project: func(path string) string { return strings.ReplaceAll(path[1:], "/", "-") }, Resume: []string{"--continue"}},
+		Waits:    tenMinutes,
 		Headless: []string{"-p"},
 		Tools:    Tools{Read: []string{"ls", "read"}, Write: []string{"edit", "write"}, Run: []string{"bash"}, Search: []string{"find", "grep", "tool_search"}},
 	}

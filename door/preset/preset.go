@@ -4,6 +4,8 @@ package preset
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/promptware-os/pwos/door/hook"
 )
@@ -29,6 +31,12 @@ type Host struct {
 	// Settings are members of a file of the user's settings that come along, in place of that of Files: none runs a program or is a secret.
 	Settings Settings
 
+	// MCP is where the user has MCP servers for it, which may be offered by the kernel.
+	MCP MCP
+
+	// Sessions is where it keeps the sessions of a project.
+	Sessions Sessions
+
 	// Project is a directory of a project with settings that run something as soon as the host starts; "": it asks its user first. It is
 	// hidden inside, unless the user trusts the project outside, as Settings.File says.
 	Project string
@@ -41,6 +49,8 @@ type Host struct {
 	Events  []string     // of its hooks: the first one asks, and the others tell when a tool has ended
 	TurnEnd string       // the event whose hook may have the host go on, with mail that came meanwhile; "": there is none
 	Dialect hook.Dialect // of what its hook gets and answers
+	// Waits is how long it was seen to wait for a hook that asks, where it is told to; 0: no longer than it is always told to.
+	Waits time.Duration
 	// FailsOpen: if the hook is missing, crashes or is late, a tool is used. Then the sandbox and the rules about programs are what holds.
 	FailsOpen bool
 
@@ -66,11 +76,39 @@ type Settings struct {
 	Members []string
 }
 
+// MCP is a member of a file of settings, which has MCP servers by name. Without File there is none.
+type MCP struct {
+	File   string // below the home; of JSON, or of TOML where its name ends so
+	Member string
+}
+
+// Sessions are files of a host, each with a session. Without Dir it keeps those of all projects in one.
+type Sessions struct {
+	Dir     string                   // below the home; {project} stands for a project
+	Project func(path string) string // what that is for the project at a path; nil: what List says
+	List    string                   // a file of JSON below the home: its member projects has that by path
+	Named   bool                     // the files of all projects are there: the first line of each has the path as cwd
+	Resume  []string                 // arguments with which it goes on with the latest one
+}
+
+// hyphened returns a path as the name of a directory, as Claude Code does.
+func hyphened(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, path)
+}
+
 // Upstream is a service whose key the kernel adds: what its host has in its environment then.
 type Upstream struct {
 	Name string            // as in Upstream:NAME
 	Env  map[string]string // $url is where the kernel serves it
 }
+
+// tenMinutes is the longest time for which it was tried that a host waits for its hook.
+const tenMinutes = 10 * time.Minute
 
 // held is sent as a key by hosts for which the kernel has the real one.
 const held = "held-by-the-kernel"

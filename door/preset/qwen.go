@@ -22,13 +22,15 @@ func qwen() *Host {
 		FailsOpen: true,
 		Upstreams: []Upstream{{"openai", map[string]string{"OPENAI_BASE_URL": "$url", "OPENAI_API_KEY": held, "QWEN_DEFAULT_AUTH_TYPE": "openai"}}},
 		Servers:   []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "chat.qwen.ai", "portal.qwen.ai"},
+		MCP:       MCP{File: ".qwen/settings.json", Member: "mcpServers"},
+		Sessions:  Sessions{Dir: ".qwen/projects/{project}/chats", Project: hyphened, Resume: []string{"--continue"}},
 		Headless:  []string{"-y", "-p"},
 		Tools: Tools{
 			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"edit", "notebook_edit", "write_file"},
 			Run: []string{"run_shell_command"}, Search: []string{"glob", "grep_search"},
 		},
 		entry: func(_ string, c *hookCommand) string {
-			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), seconds))
+			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), c.seconds()))
 		},
 	}
 }

@@ -14,7 +14,7 @@ function put(words, question) {
     const late = setTimeout(() => {
       child.kill("SIGKILL")
       resolve("pwos: the kernel gave no answer in time, so the tool is denied")
-    }, 58000)
+    }, {{late}})
     const end = (why) => {
       clearTimeout(late)
       resolve(why)

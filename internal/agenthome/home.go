@@ -214,6 +214,18 @@ func (h *Home) imported() (map[string]file, error) {
 	return files, nil
 }
 
+// Has reports whether there is something at a name in the home.
+func (h *Home) Has(name string) (bool, error) {
+	_, err := h.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", name, err)
+	}
+	return true, nil
+}
+
 // maxImport bounds an imported file, in bytes.
 const maxImport = 64 << 20
 
