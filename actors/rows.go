@@ -21,7 +21,7 @@ func noteEnd(in *programEnd) schema.Request { return schema.ProcessNoteEnd.With(
 
 // noteStart is the command that journals the start of a program's process.
 func noteStart(pid int64, p *host.Process, again bool) schema.Request {
-	return schema.ProcessNoteStart.With(&schema.ProcessStartInput{PID: pid, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again})
+	return schema.ProcessNoteStart.With(&schema.ProcessStartInput{PID: pid, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again, Upstreams: p.Upstreams()})
 }
 
 // noteThrottled journals how many calls of a process were refused because it exceeds a bound.

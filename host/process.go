@@ -84,6 +84,9 @@ func (p *Process) Program() string { return p.program }
 // Sandbox returns the level that is enforced: "namespaces+landlock:v7", "none" if the system has no means, "off".
 func (p *Process) Sandbox() string { return p.level }
 
+// Upstreams returns the names of the services for which the program has an address.
+func (p *Process) Upstreams() []string { return p.command.Upstreams }
+
 // Channel returns the channel of the program to the kernel.
 func (p *Process) Channel() Channel { return p.command.Channel }
 

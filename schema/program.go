@@ -138,13 +138,14 @@ type Limits struct {
 
 // Hosted is the part of a descriptor that only an agent with a program has.
 type Hosted struct {
-	Command  []string `json:"command,omitzero" keep:"always" doc:"Program and arguments, of a hosted agent."`
-	OSPID    *int64   `json:"os_pid,omitzero" keep:"always" doc:"Operating system PID of the program's first process, from its start until all its processes have ended."`
-	Restarts *int64   `json:"restarts,omitzero" keep:"always" doc:"How often the program was started again."`
-	Exit     *Exit    `json:"exit,omitzero" keep:"always" doc:"The program's last end."`
-	User     *string  `json:"user,omitzero" keep:"always" doc:"User that the program runs as, where its spawn names one."`
-	Snapshot *string  `json:"snapshot,omitzero" keep:"always" doc:"Id of the copy of its working directory from before its start."`
-	Sandbox  *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
+	Command   []string `json:"command,omitzero" keep:"always" doc:"Program and arguments, of a hosted agent."`
+	OSPID     *int64   `json:"os_pid,omitzero" keep:"always" doc:"Operating system PID of the program's first process, from its start until all its processes have ended."`
+	Restarts  *int64   `json:"restarts,omitzero" keep:"always" doc:"How often the program was started again."`
+	Exit      *Exit    `json:"exit,omitzero" keep:"always" doc:"The program's last end."`
+	User      *string  `json:"user,omitzero" keep:"always" doc:"User that the program runs as, where its spawn names one."`
+	Snapshot  *string  `json:"snapshot,omitzero" keep:"always" doc:"Id of the copy of its working directory from before its start."`
+	Upstreams []string `json:"upstreams,omitzero" keep:"always" doc:"Upstreams that the kernel serves in the program's network."`
+	Sandbox   *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }
 
 // Exit describes the end of a program and all its processes.
@@ -160,10 +161,11 @@ type Exit struct {
 
 // ProcessStartInput is the data of the kernel's own Process.NoteStart.
 type ProcessStartInput struct {
-	PID     int64  `json:"pid" keep:"always" min:"1" doc:"Process whose program runs."`
-	OSPID   int64  `json:"os_pid" keep:"always" doc:"Operating system PID of its first process."`
-	Sandbox string `json:"sandbox" keep:"always" doc:"What confines it."`
-	Again   bool   `json:"again" keep:"always" doc:"Whether this is a restart."`
+	PID       int64    `json:"pid" keep:"always" min:"1" doc:"Process whose program runs."`
+	OSPID     int64    `json:"os_pid" keep:"always" doc:"Operating system PID of its first process."`
+	Sandbox   string   `json:"sandbox" keep:"always" doc:"What confines it."`
+	Again     bool     `json:"again" keep:"always" doc:"Whether this is a restart."`
+	Upstreams []string `json:"upstreams,omitzero" keep:"always" doc:"Upstreams that the kernel serves in its network."`
 }
 
 // ProcessEndInput is the data of the kernel's own Process.NoteEnd.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,48 +59,6 @@ func (a *app) withLastStart(err error) error {
 	return err
 }
 
-// lastFailure returns why the last daemon failed, from the last lines of the log; "" if it did not fail, or if the
-// log does not tell. The reason is in the log entry of the daemon's end or, if the daemon failed before its log was configured, in a plain
-// line that begins with its name.
-func lastFailure(lines []string) string {
-	const start, run = "the last start failed: ", "the last one ended with an error: "
-	why := ""
-	for _, line := range slices.Backward(lines) {
-		message, reason := logLine(line)
-		switch {
-		case why != "" && message == "ready":
-			return run + why
-		case why != "" && message == "ended": // logged by an earlier daemon
-			return start + why
-		case message == "ended" && reason != "":
-			why = view.Escaped(reason)
-		case message == "ready" || message == "ended": // it was killed, or ended cleanly
-			return ""
-		}
-	}
-	switch {
-	case why == "":
-		return ""
-	case len(lines) < client.LogTailLines: // this is the whole log
-		return start + why
-	}
-	return run + why
-}
-
-// logLine returns the message and the error of a line of the log.
-func logLine(line string) (message, reason string) {
-	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
-		return "ended", text
-	}
-	if !schema.Valid([]byte(line)) {
-		return "", ""
-	}
-	members, _ := view.Members(schema.Value(line))
-	message, _ = view.Text(members["message"])
-	reason, _ = view.Text(members["error"])
-	return message, reason
-}
-
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -110,7 +67,8 @@ func newStatus(a *app) *cobra.Command {
 It never starts one: if none runs, it exits with 6, and prints why the last start
 failed. It reports if the journal cannot be written, for example on a full disk:
 commands are refused until it can. It also lists warnings that need your attention, such as a
-file of keys whose mode became unsafe.`,
+file of keys whose mode became unsafe, and agents whose use of a model is not counted, since
+their host has a login of its own.`,
 		Example: `  pwos status
   pwos status --json`,
 		Args: cli.Arguments(cobra.NoArgs),
@@ -133,8 +91,9 @@ type kernelInfo struct {
 	ping         time.Duration
 	condition
 	parameters
-	copies []schema.StepReview // that wait to be applied or discarded
-	others map[string]int64    // number of keys in memory by origin, without the operator's
+	copies    []schema.StepReview // that wait to be applied or discarded
+	uncounted []uncounted         // agents whose use of a model is not counted
+	others    map[string]int64    // number of keys in memory by origin, without the operator's
 }
 
 // condition has the problems that a kernel reports.
@@ -169,6 +128,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 			condition: readCondition(ctx, c), parameters: readParameters(ctx, c), others: readOrigins(ctx, c),
 		}
 		s.copies, _ = reviews(ctx, c) // the caller may not know them
+		s.uncounted = readUncounted(ctx, c)
 		delete(s.others, s.origin)
 		return nil
 	})
@@ -281,6 +241,9 @@ func (a *app) printStatus(s kernelInfo) error {
 		o = o.Raw("other_origins", list.Close())
 	}
 	if err := addReviews(&o, t, s.copies); err != nil {
+		return err
+	}
+	if err := addUncounted(&o, t, s.uncounted); err != nil {
 		return err
 	}
 	if len(s.warnings) > 0 {

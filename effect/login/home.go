@@ -110,20 +110,28 @@ func (h *Home) Keep(ctx context.Context, dir string, env map[string]string) (err
 	return nil
 }
 
-// Forget removes the login. It returns false if there is none. A renewal that is running ends first.
+// Forget removes the login, and what a login that was interrupted has left. It returns false if there is none. A renewal that is running
+// ends first.
 func (h *Home) Forget(ctx context.Context) (had bool, err error) {
-	if !h.Held() {
-		return false, nil
-	}
 	release, err := h.lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := errors.Join(rmtree.Dir(h.dir()), os.Remove(h.settings())); err != nil {
-		return true, fmt.Errorf("remove login: %w", err)
+	had = h.Held()
+	entries, err := os.ReadDir(h.all)
+	for _, entry := range entries {
+		if name := entry.Name(); name == h.Name || strings.HasPrefix(name, h.Name+"-") {
+			err = errors.Join(err, rmtree.Dir(filepath.Join(h.all, name)))
+		}
 	}
-	return true, nil
+	if failed := os.Remove(h.settings()); !errors.Is(failed, fs.ErrNotExist) {
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return had, fmt.Errorf("remove login: %w", err)
+	}
+	return had, nil
 }
 
 // lock makes this process the one that changes the login.

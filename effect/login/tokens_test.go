@@ -3,7 +3,10 @@ package login_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,6 +65,9 @@ func TestKeep(t *testing.T) {
 	}
 	if had, err := h.Forget(t.Context()); had || err != nil {
 		t.Errorf("no login is removed: %t, %v", had, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a home that was left is still there: %v", err)
 	}
 	if argv, env := h.Command(dir, []string{"--device-auth"}); argv[1] != "login" || argv[len(argv)-1] != "--device-auth" || env["CODEX_HOME"] != dir || filepath.Dir(dir) != filepath.Join(state, "logins") {
 		t.Errorf("%q with %v in %s", argv, env, dir)

@@ -370,7 +370,7 @@ func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
 func (d *Domain) applyNoteStart(e *kernel.Entry, in *schema.ProcessStartInput) {
 	d.change(in.PID, func(p *schema.Descriptor) {
 		p.State, p.BlockedUntilTick = running, nil
-		p.OSPID, p.Sandbox = &in.OSPID, &in.Sandbox
+		p.OSPID, p.Sandbox, p.Upstreams = &in.OSPID, &in.Sandbox, in.Upstreams
 		if in.Again && p.Restarts != nil {
 			n := *p.Restarts + 1
 			p.Restarts = &n
