@@ -36,8 +36,29 @@ const (
 	lastPerson  = 65533
 )
 
+// secretsOf remembers the secrets of users by their homes, since neither they nor this process's variables change.
+type secretsOf struct {
+	mu    sync.Mutex
+	known map[string]confine.Secrets
+}
+
+func (k *secretsOf) of(own bool, homes []string, variable func(string) string) confine.Secrets {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := strings.Join(append([]string{strconv.FormatBool(own)}, homes...), "\x00")
+	s, known := k.known[key]
+	if !known {
+		if k.known == nil {
+			k.known = make(map[string]confine.Secrets)
+		}
+		s = confine.SecretsOf(homes, variable)
+		k.known[key] = s
+	}
+	return s
+}
+
 // homes returns the home directories of the machine: that of the user that a program runs as, and all others. u is nil for this process's.
-func homes(u *osuser.User) (h confine.Homes) {
+func (k *secretsOf) homes(u *osuser.User) (h confine.Homes) {
 	uid, variable := os.Getuid(), os.Getenv
 	if u != nil {
 		uid, variable = u.UID, func(string) string { return "" } // the variables here are another user's
@@ -73,7 +94,7 @@ func homes(u *osuser.User) (h confine.Homes) {
 	}
 	slices.Sort(h.Own)
 	h.Own = slices.Compact(h.Own)
-	h.Secrets = confine.SecretsOf(h.Own, variable)
+	h.Secrets = k.of(u == nil, h.Own, variable)
 	h.Others = slices.DeleteFunc(h.Others, func(dir string) bool { return dir == "/" || slices.Contains(h.Own, dir) })
 	return h
 }

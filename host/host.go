@@ -33,6 +33,7 @@ type Host struct {
 	own      mark // the part that its agents' marks have in common
 	means    Means
 	rootOnly rootOnly
+	secrets  secretsOf
 	forks    *forks
 	shim     *shimFile
 	veils    *confine.Veils // nil: none

@@ -49,7 +49,7 @@ func (c Command) confine(h *Host, has Means, program string) (*confine.Plan, str
 func (c Command) request(h *Host, program string) confine.Request {
 	r := confine.Request{
 		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide, Hold: c.Hold,
-		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: homes(c.User), AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
+		Private: c.Private, Places: c.Places, Copies: c.Copies, Homes: h.secrets.homes(c.User), AllowGaps: c.AllowGaps, Ports: c.Ports, Locals: c.Locals, Publishes: c.Publishes, Upstreams: len(c.Upstreams), Tmp: c.Tmp,
 	}
 	if c.Review != nil {
 		r.Review = *c.Review

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema/quote"
 )
@@ -50,7 +51,9 @@ func (w *DiffWriter) Close() error {
 }
 
 // hunkHead matches the first line of a hunk: the numbers of lines of each side, and what follows.
-var hunkHead = regexp.MustCompile(`^(@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@)(.*)$`)
+var hunkHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@)(.*)$`)
+})
 
 // line returns a line escaped and highlighted. What a line of a hunk begins with says which side has it; any other line is a header, even
 // if it begins so.
@@ -69,7 +72,7 @@ func (w *DiffWriter) line(line string) string {
 		}
 		return text
 	}
-	if head := hunkHead.FindStringSubmatch(line); head != nil {
+	if head := hunkHead().FindStringSubmatch(line); head != nil {
 		w.old, w.new = lines(head[2]), lines(head[3])
 		return w.Paint(Place, head[1]) + quoted(head[4])
 	}

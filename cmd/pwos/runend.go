@@ -39,12 +39,15 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, j *job, d *schema.D
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
 	defer cancel()
-	n, err := countCalls(ctx, c, d.PID)
-	if err != nil {
-		return err
+	if !a.StderrTerminal() { // the record of all calls takes the kernel longer than one of none that was refused
+		page, err := auditPage(ctx, c, &schema.AuditLogInput{PID: &d.PID, Denied: new(true), Limit: new(int64(1))})
+		if err != nil || len(page.entries) == 0 && page.next == 0 {
+			return err
+		}
 	}
-	if n.refused == 0 && !a.StderrTerminal() {
-		return nil
+	n, err := countCalls(ctx, c, d.PID)
+	if err != nil || n.refused == 0 && !a.StderrTerminal() {
+		return err
 	}
 	a.Say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
 	if j.as.foreign != "" && j.ended(*d) != nil { // that may be why

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -69,8 +70,8 @@ func Parse(at string, text []byte) (*preset.Host, error) {
 
 // Names of a host and of an upstream, and of a variable.
 var (
-	isName     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	isVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	isName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
+	isVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 )
 
 // check returns what is wrong with a host.
@@ -78,21 +79,21 @@ func check(h *preset.Host) error {
 	switch {
 	case h.Name == "":
 		return errors.New("name is missing: that of the host in grants, as in Tool:NAME/TOOL")
-	case !isName.MatchString(h.Name):
+	case !isName().MatchString(h.Name):
 		return fmt.Errorf("name takes letters, digits and hyphens, such as aider, not %q", h.Name)
 	case preset.Named(h.Name) != nil:
 		return fmt.Errorf("%s is a host that pwos knows: choose another name", h.Name)
 	}
 	variables := append(slices.Collect(maps.Keys(h.Env)), h.Passes...)
 	for _, u := range h.Upstreams {
-		if !isName.MatchString(u.Name) {
+		if !isName().MatchString(u.Name) {
 			return fmt.Errorf("upstreams.name takes that of an upstream, such as openai, not %q", u.Name)
 		}
 		variables = append(variables, slices.Collect(maps.Keys(u.Env))...)
 	}
 	slices.Sort(variables)
 	for _, name := range variables {
-		if !isVariable.MatchString(name) {
+		if !isVariable().MatchString(name) {
 			return fmt.Errorf("%q is no name of a variable", name)
 		}
 	}
