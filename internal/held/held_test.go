@@ -67,6 +67,7 @@ func TestOutside(t *testing.T) {
 		".idea": ".idea", "a/.idea/x/y.xml": "a/.idea", ".mcp.json": ".mcp.json", ".claude/settings.local.json": ".claude/settings.local.json",
 		".gemini/settings.json": ".gemini/settings.json", "a/.qwen/settings.json": "a/.qwen/settings.json", "opencode.jsonc": "opencode.jsonc", ".opencode/plugin/x.js": ".opencode/plugin",
 		".pi/extensions/x.ts": ".pi/extensions", ".opencode/package.json": "", "pi/extensions": "",
+		".exrc": ".exrc", "a/.NVIM.lua": "a/.NVIM.lua", "vimrc": "",
 		".codex/config.toml": ".codex", "/abs/.pwos.toml": "/abs/.pwos.toml", ".vscode": ".vscode", "a/.claude": "a/.claude",
 		"": "", "tasks.json": "", "a/tasks.json": "", ".vscode/launch.json": "", ".vscode/x/tasks.json": "", ".claude/commands/x.md": "", "envrc": "", ".envrc.x": "", "x.idea": "", "settings.json/x": "",
 	} {

@@ -24,6 +24,10 @@ var obeyed = [...]struct{ in, name string }{
 	{".pi", "settings.json"},
 	{".pi", "extensions"},
 	{"", ".pwos.toml"},
+	{"", ".exrc"}, // these of Vim and Neovim, with the option exrc
+	{"", ".vimrc"},
+	{"", ".nvimrc"},
+	{"", ".nvim.lua"},
 }
 
 // Outside returns the shortest beginning of a path at which there is something that programs outside run, "" if there is none: .idea of
@@ -67,6 +71,7 @@ func hasOutside(name string) bool {
 var markedNames = [...]string{
 	"makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml", "package.json", "claude.md", "claude.local.md", "agents.md",
 	"agents.override.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", "copilot-instructions.md", ".git", ".gitmodules",
+	".npmrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", "mise.toml", ".mise.toml",
 }
 
 // Marked reports whether what has a path is no such file, but becomes one when a person builds the project, starts an agent in it, or
