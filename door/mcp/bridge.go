@@ -47,6 +47,7 @@ type Bridge struct {
 	prompts map[string]bool
 	parked  map[string]*parked // calls whose hosts ask their users, by request state
 	may     *schema.ListOutput // what the process may call, as last reported
+	mail    []int64            // messages that the host was given, and that are not acknowledged yet
 	listed  chan struct{}      // closed after the first report
 }
 
@@ -101,6 +102,9 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	case <-b.listed:
 	}
 	err := serve(ctx, b.server)
+	if b.link.options.Agent.Name != "" { // the process goes on without the host; inside, the host may have been killed
+		b.acknowledge(ctx)
+	}
 	cancel()
 	<-linked
 	b.calls.Wait()

@@ -212,6 +212,9 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 		}
 		typ, kind = schema.CallType, schema.KindCommand
 	}
+	b.acknowledge(ctx)
+	given := data
+	data = b.receiving(typ, data)
 	var answer schema.Message
 	var err error
 	if b.trusted(req.Session) {
@@ -224,6 +227,9 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 	}
 	if err != nil {
 		return failed(err)
+	}
+	if len(data) != len(given) {
+		b.received(answer.Data)
 	}
 	if typ == schema.KernelIngest.Type {
 		b.ingested(answer.Data)

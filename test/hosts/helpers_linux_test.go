@@ -2,7 +2,11 @@ package hosts_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -73,5 +77,50 @@ func TestHelpers(t *testing.T) {
 	}
 	if ended := p.run("pwos", "ps", "--all"); strings.Count(ended, `"state":"TERMINATED"`) != 3 {
 		t.Errorf("a helper outlives its planner: %s", ended)
+	}
+}
+
+// TestKilledHelpers: a host that is killed while it waits for mail is started again, and gets what came meanwhile, once; the story tells it.
+func TestKilledHelpers(t *testing.T) {
+	t.Parallel()
+	for _, h := range presetHosts() {
+		if h.name != "claude" && h.name != "codex" && h.name != "gemini" {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			m := newModel(t, step{tool: "Ipc_Receive", input: object{"wait_ms": 50_000, "max": 5}}, h.command("echo heard >>heard"))
+			p.configure(fmt.Sprintf("[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n", h.model, m.url+h.url, h.header, "login:"+h.model))
+			p.run("sh", "-c", "printf key | pwos login "+h.model)
+			p.env = append(append(p.env, h.env...), "ANTHROPIC_API_KEY=", "OPENAI_API_KEY=")
+			args := h.args
+			if h.name == "claude" {
+				args = append(slices.Clone(args), "mcp__pwos")
+			}
+			p.run("pwos", append([]string{"run", "-d", "--name", "reviewer", "--profile", "coder", "--set", "program.restart=on-failure", "--", h.name}, args...)...)
+			waits := func(times int) func() bool {
+				return func() bool {
+					return strings.Count(p.run("pwos", "audit", "log", "--type", "Step.Begin"), "Ipc_Receive") >= times
+				}
+			}
+			testkit.Eventually(t, "it waits for mail", waits(1))
+			found := regexp.MustCompile(`"agent_id":"reviewer".*"os_pid":([0-9]+)`).FindStringSubmatch(p.run("pwos", "ps"))
+			if found == nil {
+				t.Fatal("it does not run")
+			}
+			pid, err := strconv.Atoi(found[1])
+			testkit.Must(t, err)
+			testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+			p.run("pwos", "send", "reviewer", "xyzzy")
+			testkit.Eventually(t, "it has ended", func() bool { return strings.Contains(p.run("pwos", "ps", "--all"), `"state":"TERMINATED"`) })
+			m.expect("", "xyzzy", "")
+			if text := testkit.ReadFile(t, p.Path("project/heard")); text != "heard\n" {
+				t.Errorf("it has heard %q", text)
+			}
+			if story := p.run("pwos", "story"); !strings.Contains(story, "receives mail → message 1 from operator, again") || !strings.Contains(story, "records the end of the program of reviewer: signalled") {
+				t.Error("the story does not tell that it has got the message, or not that it was killed")
+			}
+		})
 	}
 }
