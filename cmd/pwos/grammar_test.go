@@ -28,7 +28,7 @@ var probes = map[string]map[string]string{
 
 // plain are the other words: what is read as it is, or by the verb alone.
 var plain = []string{
-	"TYPE", "key=value", "SYSCALL", "DIR", "FILE", "FINGERPRINT", "WORDS", "NAME", "TOOL", "URL", "COMMAND", "ARGS", "KEY", "PREFIX", "VALUE", "SHELL", "VERB", "PROGRAM",
+	"TYPE", "key=value", "SYSCALL", "DIR", "FILE", "FINGERPRINT", "WORDS", "NAME", "TOOL", "URL", "COMMAND", "ARGS", "KEY", "PREFIX", "VALUE", "HOST", "SHELL", "VERB", "PROGRAM",
 	"LANGUAGE", "PATH", "PAYLOAD", "MEMBER", "ADDR", "claude", "codex", "vscode", "-",
 }
 

@@ -42,7 +42,7 @@ func (a *app) hostLogin(ctx context.Context, l *preset.Login, args []string) (er
 	}
 	program, err := exec.LookPath(l.Name)
 	if err != nil {
-		return installed(preset.Named(l.Name), l.Name)
+		return installed(preset.Named(l.Name).Package, l.Name)
 	}
 	if err := a.WithKernel(ctx, cli.UsualTimeout, func(context.Context, *client.Client) error { return nil }); err != nil {
 		return err // it has made the state directory

@@ -122,7 +122,7 @@ const completionVerb = "completion"
 // subjects returns all verbs, grouped by subject.
 func subjects() []subject {
 	return []subject{
-		{"Run an agent host", append(hostTopics(), verb{"login", newLogin}, verb{"logout", newLogout})},
+		{"Run an agent host", append(hostTopics(), verb{"acp", newACP}, verb{"login", newLogin}, verb{"logout", newLogout})},
 		{"Run agents", []verb{
 			{"run", newRun},
 			{"spawn", newSpawn},

@@ -17,6 +17,8 @@ type runFlags struct {
 	tty, noTTY    bool
 	learn         learnFlag
 	explain       bool
+	acp           bool // the host speaks with an editor: "pwos acp"
+	ask           bool // and the editor asks its user the questions of the kernel
 }
 
 func newRun(a *app) *cobra.Command {
@@ -78,70 +80,82 @@ as a profile, with rules for the keys and hosts that were used.`,
   pwos run --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options, err := a.Options()
-			if err != nil {
-				return err
-			}
-			if options.RuntimeDir == "" {
-				options.RuntimeDir = client.RuntimeDir()
-			}
-			p, err := a.profileOf(cmd, &f, args)
-			if err != nil {
-				return cli.Usage(cmd, err)
-			}
-			job, err := f.job(cmd, p, args, options.RuntimeDir)
-			if err != nil {
-				return cli.Usage(cmd, err)
-			}
-			if f.explain {
-				return a.explainRun(cmd.Context(), job)
-			}
-			job.withHelpers()
-			if err := a.setUp(cmd.Context(), job); err != nil {
-				return err
-			}
-			if err := a.hold(cmd.Context(), job); err != nil {
-				return err
-			}
-			if job.moved != nil {
-				a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
-					job.moved.Detail("place"), job.moved.Detail("dir"))
-			}
-			if flag := p.Retired(); flag != "" {
-				a.note("%s has no effect any more: the steps of every agent are kept; see %s", flag, quote.Command("pwos", "undo", "--help"))
-			}
-			for _, text := range []string{job.as.chosen, job.as.foreign} {
-				if text != "" {
-					a.note("%s", text)
-				}
-			}
-			for _, name := range job.unpassed {
-				a.note("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
-			}
-			if err := a.greet(cmd.Context(), job); err != nil {
+			job, err := a.prepared(cmd, &f, args)
+			if job == nil || err != nil {
 				return err
 			}
 			return a.run(cmd.Context(), job)
 		},
 	}
+	f.add(cmd)
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // flags after PROGRAM belong to the program
-	addAllSettings(flags, &f.line)
-	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
-	flags.StringVar(&f.profile, "profile", "", "settings by name: reader, worker, coder, or one of profiles/*.toml beside the configuration")
 	flags.BoolVar(&f.tty, "tty", false, "give it a terminal of its own where this is one (the default)")
 	flags.BoolVar(&f.noTTY, "no-tty", false, "give it none: no input from a terminal, and its output without control characters")
-	flags.BoolVar(&f.explain, "explain", false, "start nothing: say what it could read, write and reach, what is hidden, allowed, asked, undone and counted")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
 	flags.Lookup("learn").NoOptDefVal = "true"
 	for _, name := range []string{"tty", "no-tty", "detach", "learn"} { // described above the flags
 		flags.Lookup(name).Hidden = true
 	}
+	return cmd
+}
+
+// prepared returns the job of a command line, ready to be run; nil if that only explains.
+func (a *app) prepared(cmd *cobra.Command, f *runFlags, args []string) (*job, error) {
+	options, err := a.Options()
+	if err != nil {
+		return nil, err
+	}
+	if options.RuntimeDir == "" {
+		options.RuntimeDir = client.RuntimeDir()
+	}
+	p, err := a.profileOf(cmd, f, args)
+	if err != nil {
+		return nil, cli.Usage(cmd, err)
+	}
+	job, err := f.job(cmd, p, args, options.RuntimeDir)
+	if err != nil {
+		return nil, cli.Usage(cmd, err)
+	}
+	if f.explain {
+		return nil, a.explainRun(cmd.Context(), job)
+	}
+	job.withHelpers()
+	if err := a.setUp(cmd.Context(), job); err != nil {
+		return nil, err
+	}
+	if err := a.hold(cmd.Context(), job); err != nil {
+		return nil, err
+	}
+	if job.moved != nil {
+		a.Say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
+			job.moved.Detail("place"), job.moved.Detail("dir"))
+	}
+	if flag := p.Retired(); flag != "" {
+		a.note("%s has no effect any more: the steps of every agent are kept; see %s", flag, quote.Command("pwos", "undo", "--help"))
+	}
+	for _, text := range []string{job.as.chosen, job.as.foreign} {
+		if text != "" {
+			a.note("%s", text)
+		}
+	}
+	for _, name := range job.unpassed {
+		a.note("%s is not passed: it is longer than %d bytes, or no text", name, longestVariable)
+	}
+	return job, a.greet(cmd.Context(), job)
+}
+
+// add adds the flags that every way of starting an agent in the foreground has.
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // flags after PROGRAM belong to the program
+	addAllSettings(flags, &f.line)
+	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
+	flags.StringVar(&f.profile, "profile", "", "settings by name: reader, worker, coder, or one of profiles/*.toml beside the configuration")
+	flags.BoolVar(&f.explain, "explain", false, "start nothing: say what it could read, write and reach, what is hidden, allowed, asked, undone and counted")
 	for name, complete := range map[string]cobra.CompletionFunc{"profile": completeProfile, "set": completeSetting} {
 		if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
 			panic(err) // fails only for an unknown flag
 		}
 	}
-	return cmd
 }

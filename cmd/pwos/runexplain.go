@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +22,7 @@ type explained struct {
 	schema.ExplainOutput
 	name, home string
 	login      string // of an agent host; "": it is none
+	acp        string // what its tools ask in an editor
 	rules      []schema.PolicyRule
 }
 
@@ -40,7 +39,7 @@ func (a *app) explainRun(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	e := explained{name: j.input.ChildAgentID, login: login, home: cmp.Or(j.home, j.input.Program.Env["HOME"])}
+	e := explained{name: j.input.ChildAgentID, login: login, acp: j.explainACP(host), home: cmp.Or(j.home, j.input.Program.Env["HOME"])}
 	if e.home == "" {
 		homes, err := j.homes()
 		if err != nil {
@@ -93,10 +92,11 @@ func (a *app) printRunExplainedJSON(e *explained) error {
 		Name  string `json:"name"`
 		Home  string `json:"home"`
 		Login string `json:"login,omitzero"`
+		ACP   string `json:"acp,omitzero"`
 		schema.ExplainOutput
 		Asked   []string `json:"asked"`
 		Refused []string `json:"refused"`
-	}{e.name, e.home, e.login, e.ExplainOutput, e.asked(), e.refused()})
+	}{e.name, e.home, e.login, e.acp, e.ExplainOutput, e.asked(), e.refused()})
 	if err != nil {
 		return err
 	}
@@ -141,6 +141,7 @@ func (a *app) printRunExplained(e *explained) error {
 	part("allowed", strings.Join(shortened(e.Capabilities.AllowedSyscalls), ", "))
 	part("asked", listOr(e.asked(), "nothing: no rule of the policy asks"))
 	part("refused", listOr(e.refused(), ""))
+	part("acp", e.acp)
 	part("undone", e.undone()...)
 	part("counted", e.counted())
 	return a.PrintTable(t)
@@ -288,13 +289,4 @@ func paths(list []string) []string {
 		shown = append(shown, short(path))
 	}
 	return shown
-}
-
-// short writes a path as a person would.
-func short(path string) string {
-	home, err := os.UserHomeDir()
-	if rest, below := strings.CutPrefix(path, filepath.Clean(home)+"/"); err == nil && below {
-		path = "~/" + rest
-	}
-	return view.Escaped(path)
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -80,4 +83,13 @@ func (j *job) greeting(dir, login, questions string) []string {
 // attended reports whether the job's program is at a terminal, where questions appear.
 func (j *job) attended(a *app) bool {
 	return j.stdio && !j.noTTY && a.StdinTerminal() && a.StdoutTerminal()
+}
+
+// short writes a path as a person would.
+func short(path string) string {
+	home, err := os.UserHomeDir()
+	if rest, below := strings.CutPrefix(path, filepath.Clean(home)+"/"); err == nil && below {
+		path = "~/" + rest
+	}
+	return view.Escaped(path)
 }

@@ -31,11 +31,14 @@ type job struct {
 
 	explain bool // it is not started
 	detach  bool
-	stdio   bool         // the program gets the standard input, output and error of this process
-	noTTY   bool         // but no terminal
-	learn   learnFlag    // with it, the grant of the profile is the one to compare with
-	unnamed bool         // the name is the program's, with a number added if that is taken
-	moved   *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
+	stdio   bool            // the program gets the standard input, output and error of this process
+	noTTY   bool            // but no terminal
+	acp     bool            // the host speaks with an editor
+	asks    bool            // and the editor asks its user
+	started func(pid int64) // is told of the agent, if it is not nil
+	learn   learnFlag       // with it, the grant of the profile is the one to compare with
+	unnamed bool            // the name is the program's, with a number added if that is taken
+	moved   *fault.Fault    // why the program runs in a new directory instead of the current one; nil: it does not
 
 	kept     []string         // flags that a learned command line repeats
 	unboxed  []string         // the same without those of the sandbox, which a learned profile has
@@ -54,7 +57,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 	if err := f.contradiction(p); err != nil {
 		return nil, err
 	}
-	j := &job{profile: p, explain: f.explain, detach: f.detach, learn: f.learn, noTTY: f.noTTY, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
+	j := &job{profile: p, explain: f.explain, detach: f.detach, learn: f.learn, noTTY: f.noTTY, acp: f.acp, asks: f.ask, args: args, kept: f.kept(cmd, "grant."), unboxed: f.kept(cmd, "grant.", "sandbox.")}
 	here, err := hereIn(p)
 	if err != nil {
 		return nil, err
@@ -71,6 +74,9 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		program.Channel = &fd3
 	}
 	j.stdio = canHandOver && !f.detach && *program.Channel != "stdio" && cmp.Or(p.Restart, "never") == "never"
+	if j.acp && !j.stdio {
+		return nil, errors.New("the editor speaks with the host by its standard input and output, which can be handed over on Linux, to a program that is not restarted and has no --channel stdio")
+	}
 	if j.home, err = namedHome(p, here); err != nil {
 		return nil, err
 	}
@@ -93,7 +99,7 @@ func (f *runFlags) job(cmd *cobra.Command, p *profile.Profile, args []string, ru
 		switch dir, err := workDir(here.Dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
-		case p.Dir != "" || p.Placed() != "" || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
+		case f.acp || p.Dir != "" || p.Placed() != "" || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
 			return nil, err
 		}
 	}
@@ -143,6 +149,8 @@ func (f *runFlags) contradiction(p *profile.Profile) error {
 		return errors.New("--review is for a directory that exists: leave out --own-dir")
 	case p.Review && p.Level == "off":
 		return errors.New("--review needs a sandbox, without which the directory itself can be written: leave out --sandbox off")
+	case f.acp && p.OwnDir:
+		return errors.New("an editor has its sessions in a project: leave out --own-dir, and name the project with --dir")
 	case p.Dir != "" && p.OwnDir:
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case p.Placed() != "" && p.OwnDir:

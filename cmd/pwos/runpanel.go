@@ -27,12 +27,24 @@ type questions struct {
 	app     *app
 	client  *client.Client
 	pid     int64
-	panel   *panel.Panel
+	panel   screen
 	answers chan panel.Answer
 	news    chan schema.ApprovalState
 	ours    map[int64]bool // processes, whether they are the agent or a descendant
 	// describe asks the kernel for a process.
 	describe func(ctx context.Context, pid int64) (schema.Descriptor, error)
+}
+
+// screen is where questions are shown.
+type screen interface {
+	Ask(*panel.Question)
+	// End takes a question away.
+	End(id, why string)
+	// Decided shows the outcome of an answer.
+	Decided(id, how string, err error)
+	// Tick is told that a second has passed, while Busy.
+	Tick()
+	Busy() bool
 }
 
 // describeTime bounds the wait for what the kernel says of a process that asks, since nothing else happens meanwhile.
@@ -89,7 +101,7 @@ func asciiTerminal(getenv func(string) string) bool {
 }
 
 // newQuestions returns the questions of an agent, without those that it asks.
-func newQuestions(pid int64, p *panel.Panel, answers chan panel.Answer) *questions {
+func newQuestions(pid int64, p screen, answers chan panel.Answer) *questions {
 	return &questions{pid: pid, panel: p, answers: answers, news: make(chan schema.ApprovalState), ours: map[int64]bool{pid: true, 0: false}}
 }
 
@@ -98,7 +110,11 @@ func (a *app) showQuestions(ctx context.Context, c *client.Client, pid int64, ow
 	if own == nil || own.terminal == nil || own.terminal.panel == nil {
 		return func() {}
 	}
-	q := newQuestions(pid, own.terminal.panel, own.terminal.answers)
+	return a.showQuestionsOn(ctx, c, newQuestions(pid, own.terminal.panel, own.terminal.answers))
+}
+
+// showQuestionsOn shows the questions of an agent until the returned function is called.
+func (a *app) showQuestionsOn(ctx context.Context, c *client.Client, q *questions) (stop func()) {
 	q.app, q.client = a, c
 	q.describe = func(ctx context.Context, pid int64) (schema.Descriptor, error) { return cli.Describe(ctx, c, pid) }
 	ctx, cancel := context.WithCancel(ctx)

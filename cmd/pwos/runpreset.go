@@ -46,7 +46,10 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if option := reserved(host, j.args[1:]); option != "" {
 		return cli.Misuse("pwos run", fmt.Errorf("%s would override a setting that %s needs in pwos run: import settings into its home with \"pwos home import\", or --preset none", option, host.Name))
 	}
-	if err := installed(host, j.args[0]); err != nil {
+	if err := installed(host.Package, j.args[0]); err != nil {
+		return err
+	}
+	if err := j.speaks(host); err != nil {
 		return err
 	}
 	j.takeLogins(host)
@@ -60,7 +63,7 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	if helpers := j.input.Program.Env[helpersVariable]; helpers != "" {
 		doors.Env = append(slices.Clip(doors.Env), [2]string{helpersVariable, helpers})
 	}
-	doors.Attended = j.attended(a)
+	doors.Attended = j.asks || j.attended(a)
 	along := new(brought)
 	if user, err := os.UserHomeDir(); err == nil && j.as.other == nil { // links in the home of another user are not this user's
 		if along, err = bring(host, user); err != nil {
@@ -71,12 +74,13 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	home, err := j.giveHome(ctx, func(home string) (_ map[string]string, err error) {
 		doors.Home, doors.Trusted, doors.Mail = home, trusted(j.input.Program.Cwd), !slices.ContainsFunc(hookrun.MailCalls(), j.lacks)
 		if start, err = host.Start(doors); err == nil {
+			err = j.adapt(host, &start, home)
 			maps.Copy(start.Files, along.settings)
 		}
 		files := maps.Clone(along.files)
 		maps.Copy(files, start.Files)
 		return files, err
-	}, along.programs...)
+	}, append(along.programs, wrapper)...)
 	if err != nil {
 		return err
 	}
@@ -104,9 +108,9 @@ func (a *app) setUp(ctx context.Context, j *job) error {
 	env["HOME"] = home
 	program.Env = env
 	program.Command = slices.Concat(program.Command[:1], start.Args, program.Command[1:])
-	script := ""
-	if j.keyed(host) {
-		script = host.Keyed()
+	script := j.script(host)
+	if j.adapter(host) != "" { // which starts the host by it
+		script = ""
 	}
 	program.Command = scripted(script, program.Command, j.attended(a))
 	return nil
@@ -131,17 +135,17 @@ func hostOf(given string, args []string) (*preset.Host, error) {
 	return nil, err
 }
 
-// installed returns an error if a host's program, named as in a shell, is not in PATH.
-func installed(host *preset.Host, program string) error {
+// installed returns an error if a program of an npm package, named as in a shell, is not in PATH.
+func installed(of, program string) error {
 	_, err := exec.LookPath(program)
 	if strings.Contains(program, "/") || !errors.Is(err, exec.ErrNotFound) {
 		return nil // the kernel says what is wrong with it
 	}
 	missing := fault.ProcessNotStarted.New("%s is not in PATH", program)
-	if host.Package == "" {
+	if of == "" {
 		return missing
 	}
-	return missing.WithFix("install it, with Node 24: %s", quote.Command("npm", "install", "-g", host.Package))
+	return missing.WithFix("install it, with Node 24: %s", quote.Command("npm", "install", "-g", of))
 }
 
 // lacking returns a list with what it lacks of more.
@@ -170,9 +174,12 @@ func (j *job) lacks(typ string) bool {
 	return !slices.ContainsFunc(j.profile.Allow, func(pattern string) bool { return pattern == typ || pattern == domain+".*" || pattern == "*" })
 }
 
-// keyed reports whether the kernel may have the key of the host's model for it.
-func (j *job) keyed(host *preset.Host) bool {
-	return slices.ContainsFunc(host.Upstreams, func(u preset.Upstream) bool { return j.uses(u.Name) })
+// script returns what the host is started by where the kernel may have the key of its model; "" if it may not.
+func (j *job) script(host *preset.Host) string {
+	if !slices.ContainsFunc(host.Upstreams, func(u preset.Upstream) bool { return j.uses(u.Name) }) {
+		return ""
+	}
+	return host.Keyed()
 }
 
 // jobControl is a shell script that runs a program as a job, as an interactive shell does. Otherwise

@@ -120,6 +120,9 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	if err != nil {
 		return end, err
 	}
+	if j.started != nil {
+		j.started(pid)
+	}
 	if err := a.tellUncovered(ctx, c, j); err != nil {
 		a.note("%v", err) // only a warning, since the agent runs
 	}

@@ -137,7 +137,7 @@ func (d Dialect) before(host string, question map[string]schema.Value) (*Questio
 	if input == nil {
 		return nil, errors.New("tool_input is missing")
 	}
-	kept, cut := short(input)
+	kept, cut := Short(input)
 	in := &schema.ToolUseInput{Host: host, Session: session, Use: use(question), Tool: tool, Input: kept, Cut: cut}
 	if cwd, err := str(question, "cwd"); err == nil && len(cwd) <= 4096 { // a host may leave it out
 		in.Cwd = cwd
@@ -245,9 +245,9 @@ func str(question map[string]schema.Value, name string) (string, error) {
 	return *decoded.(*string), nil
 }
 
-// short returns a tool's input, shortened to fit a line, and the names of the members that were cut, or * for
+// Short returns a tool's input, shortened to fit a line, and the names of the members that were cut, or * for
 // the whole input.
-func short(input schema.Value) (kept schema.Value, cut []string) {
+func Short(input schema.Value) (kept schema.Value, cut []string) {
 	if len(input) <= longText {
 		return input, nil
 	}

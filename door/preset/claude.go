@@ -47,6 +47,11 @@ func claude() *Host {
 			Read: []string{"Read"}, Write: []string{"Edit", "MultiEdit", "NotebookEdit", "Write"},
 			Run: []string{"Bash"}, Search: []string{"Glob", "Grep", "ToolSearch", "WebSearch"},
 		},
+		ACP: &ACP{
+			Adapter: "claude-agent-acp", Package: "@agentclientprotocol/claude-agent-acp", Tested: "0.101.0", Runs: "CLAUDE_CODE_EXECUTABLE",
+			Env:   map[string]string{"CLAUDE_AGENT_ACP_PROTOCOL": "v1"},
+			Files: map[string]string{".claude/settings.json": `{"permissions":{"defaultMode":"default"}}` + "\n"}, // else another model decides first
+		},
 		entry: claudeEntry,
 	}
 }

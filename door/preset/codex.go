@@ -37,9 +37,13 @@ func codex() *Host {
 		Sessions:  Sessions{Dir: ".codex/sessions", Named: true, Resume: []string{"resume", "--last"}},
 		Waits:     tenMinutes,
 		Headless:  []string{"exec", "--skip-git-repo-check"},
-		Tools:     Tools{Write: []string{"apply_patch"}, Run: []string{"Bash"}},
-		entry:     codexEntry,
-		more:      codexMore,
+		ACP: &ACP{
+			Adapter: "codex-acp", Package: "@agentclientprotocol/codex-acp", Tested: "2.6.0", Runs: "CODEX_PATH",
+			Env: map[string]string{"INITIAL_AGENT_MODE": "agent-full-access", "NO_BROWSER": "1"}, // its own sandbox cannot be made in one
+		},
+		Tools: Tools{Write: []string{"apply_patch"}, Run: []string{"Bash"}},
+		entry: codexEntry,
+		more:  codexMore,
 		// It reads the address from no variable. Without a login of its own it sends the same requests, and asks for none.
 		script: `if [ -n "$PWOS_MODEL_URL" ]; then
 	program=$1

@@ -29,6 +29,7 @@ func copilot() *Host {
 		MCP:      MCP{File: ".copilot/mcp-config.json", Member: "mcpServers"},
 		Waits:    tenMinutes,
 		Headless: []string{"--allow-all-tools", "-p"},
+		ACP:      &ACP{Args: []string{"--acp"}},
 		Tools:    Tools{Read: []string{"Read"}, Write: []string{"Edit", "Write"}, Run: []string{"Bash"}, Search: []string{"Glob", "Grep"}},
 		entry: func(_ string, c *hookCommand) string {
 			return fmt.Sprintf(`{"type":"command","bash":%s,"timeoutSec":%d}`, jsonText(c.shell()), c.seconds())

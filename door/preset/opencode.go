@@ -28,6 +28,7 @@ func opencode() *Host {
 		MCP:      MCP{File: ".config/opencode/opencode.json", Member: "mcp"},
 		Waits:    tenMinutes,
 		Headless: []string{"run"},
+		ACP:      &ACP{Args: []string{"acp"}},
 		Tools: Tools{
 			Read: []string{"list", "read"}, Write: []string{"edit", "patch", "write"}, Run: []string{"bash"}, Search: []string{"glob", "grep", "webfetch", "websearch"},
 		},

@@ -25,6 +25,7 @@ func pi() *Host {
 		Sessions: Sessions{Dir: ".pi/agent/sessions/--{project}--", Project: func(path string) string { return strings.ReplaceAll(path[1:], "/", "-") }, Resume: []string{"--continue"}},
 		Waits:    tenMinutes,
 		Headless: []string{"-p"},
+		ACP:      &ACP{Adapter: "pi-acp", Package: "pi-acp", Tested: "0.0.34", Runs: "PI_ACP_PI_COMMAND"},
 		Tools:    Tools{Read: []string{"ls", "read"}, Write: []string{"edit", "write"}, Run: []string{"bash"}, Search: []string{"find", "grep", "tool_search"}},
 	}
 }

@@ -3,6 +3,7 @@
 package preset
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ type Host struct {
 	Servers   []string   // that it reaches itself: its model and its login
 
 	Tools Tools
+	ACP   *ACP // nil: it has none
 
 	entry func(event string, c *hookCommand) string // an element of the list of hooks for an event, as JSON
 	more  func(d *Doors) map[string]string          // what else stands for something
@@ -68,6 +70,39 @@ type Host struct {
 // Tools are the host's own tools by what they do, as they are named in grants. Others are of no kind.
 type Tools struct {
 	Read, Write, Run, Search []string
+}
+
+// ACP is how a host speaks the Agent Client Protocol: itself, or by an adapter, which starts it.
+type ACP struct {
+	Args  []string          // make the host speak it; they precede the user's
+	Files map[string]string // in place of the host's
+	// Unhooked: then it does not run its hook before a tool, so that the kernel is asked only about what it asks permission for.
+	Unhooked bool
+
+	Adapter string            // the adapter's program; "": the host speaks it
+	Package string            // of npm, of the adapter
+	Tested  string            // the adapter's version that was found to be as declared
+	Runs    string            // the variable that tells the adapter which program the host is
+	Env     map[string]string // of the adapter
+}
+
+// Named returns the tools that a request for permission can mean that says only of what kind a tool is; it has at least one name.
+func (t *Tools) Named(kind string) []string {
+	var names []string
+	switch kind {
+	case "read":
+		names = t.Read
+	case "edit", "delete", "move":
+		names = t.Write
+	case "execute":
+		names = t.Run
+	case "search", "fetch":
+		names = t.Search
+	}
+	if len(names) == 0 {
+		names = []string{"acp/" + kind}
+	}
+	return names
 }
 
 // Settings are members of a file of settings, in JSON, or in TOML where its name ends so.
@@ -133,6 +168,15 @@ func Named(name string) *Host {
 		return hosts[i]
 	}
 	return nil
+}
+
+// Hooked reports whether each of the host's tools asks the kernel, in an editor too.
+func (h *Host) Hooked() bool {
+	if h.ACP != nil && h.ACP.Unhooked {
+		return false
+	}
+	texts := slices.Concat(h.Args, slices.Collect(maps.Values(h.Env)), slices.Collect(maps.Values(h.Files)))
+	return h.entry != nil || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "{{ask") })
 }
 
 // Grant returns the patterns that allow the host its own tools, and its model where the kernel has the key.

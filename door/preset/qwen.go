@@ -29,6 +29,7 @@ func qwen() *Host {
 			Read: []string{"list_directory", "read_file", "read_many_files"}, Write: []string{"edit", "notebook_edit", "write_file"},
 			Run: []string{"run_shell_command"}, Search: []string{"glob", "grep_search"},
 		},
+		ACP: &ACP{Args: []string{"--acp", "--approval-mode", "default"}}, // else another model decides first
 		entry: func(_ string, c *hookCommand) string {
 			return everyTool(fmt.Sprintf(`"command":%s,"timeout":%d`, jsonText(c.shell()), c.seconds()))
 		},

@@ -34,6 +34,13 @@ type file struct {
 		Run    []string `toml:"run"`
 		Search []string `toml:"search"`
 	} `toml:"tools"`
+	ACP *struct {
+		Args    []string          `toml:"args"`
+		Adapter string            `toml:"adapter"`
+		Package string            `toml:"package"`
+		Runs    string            `toml:"runs"`
+		Env     map[string]string `toml:"env"`
+	} `toml:"acp"`
 	Upstreams []struct {
 		Name string            `toml:"name"`
 		Env  map[string]string `toml:"env"`
@@ -58,6 +65,9 @@ func Parse(at string, text []byte) (*preset.Host, error) {
 	h := &preset.Host{
 		Name: f.Name, Package: f.Package, Args: f.Args, Env: f.Env, Passes: f.Passes, Files: f.Files, Brings: f.Brings, Reserved: f.Reserved, FailsOpen: f.FailsOpen,
 		Servers: f.Servers, Tools: preset.Tools(f.Tools),
+	}
+	if a := f.ACP; a != nil {
+		h.ACP = &preset.ACP{Args: a.Args, Adapter: a.Adapter, Package: a.Package, Runs: a.Runs, Env: a.Env}
 	}
 	for _, u := range f.Upstreams {
 		h.Upstreams = append(h.Upstreams, preset.Upstream(u))
@@ -85,6 +95,15 @@ func check(h *preset.Host) error {
 		return fmt.Errorf("%s is a host that pwos knows: choose another name", h.Name)
 	}
 	variables := append(slices.Collect(maps.Keys(h.Env)), h.Passes...)
+	if a := h.ACP; a != nil {
+		if (a.Adapter == "") != (a.Runs == "") || a.Adapter == "" && len(a.Args) == 0 {
+			return errors.New("acp takes the args with which the host speaks it, or an adapter and in runs the variable that names it the host's program")
+		}
+		variables = append(append(variables, slices.Collect(maps.Keys(a.Env))...), a.Runs)
+		if a.Runs == "" {
+			variables = variables[:len(variables)-1]
+		}
+	}
 	for _, u := range h.Upstreams {
 		if !isName().MatchString(u.Name) {
 			return fmt.Errorf("upstreams.name takes that of an upstream, such as openai, not %q", u.Name)

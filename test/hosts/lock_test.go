@@ -46,5 +46,8 @@ func TestLock(t *testing.T) {
 		if row := fmt.Sprintf("| `%s` | `%s` %s |", h.Name, h.Package, h.Tested); !strings.Contains(page, row) {
 			t.Errorf("docs/doors.md has no row that begins with %s", row)
 		}
+		if a := h.ACP; a != nil && a.Adapter != "" && (named.Dependencies[a.Package] != a.Tested || !strings.Contains(page, fmt.Sprintf("| `%s` %s |", a.Package, a.Tested))) {
+			t.Errorf("the adapter %s was tried as %s, CI runs version %q, and docs/doors.md has a row", a.Package, a.Tested, named.Dependencies[a.Package])
+		}
 	}
 }

@@ -46,11 +46,11 @@ func (h *presetHost) command(line string) step {
 }
 
 // holdFor stores the key of the host's model in the kernel.
-func (p *place) holdFor(h *presetHost, m *model) {
+func (p *place) holdFor(h *presetHost, m *model, wait string) {
 	p.t.Helper()
 	p.identity()
-	p.configure(fmt.Sprintf("[crypto]\nidentity = %q\n[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n[approval]\nwait = \"1s\"\n",
-		p.Path("home/.ssh/id_ed25519"), h.model, m.url+h.url, h.header, "vault/"+h.model))
+	p.configure(fmt.Sprintf("[crypto]\nidentity = %q\n[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\n[approval]\nwait = %q\n",
+		p.Path("home/.ssh/id_ed25519"), h.model, m.url+h.url, h.header, "vault/"+h.model, wait))
 	p.run("sh", "-c", `pwos mem set vault/`+h.model+` "$(printf %s `+canary+` | pwos seal)"`)
 }
 
@@ -71,7 +71,7 @@ func TestPresets(t *testing.T) {
 				}},
 			)
 			testkit.Must(t, errors.Join(os.WriteFile(p.Path("outside"), []byte("a secret\n"), 0o600), os.WriteFile(p.Path("project/peek"), []byte("cat ../outside >seen 2>&1; true"), 0o600)))
-			p.holdFor(&h, m)
+			p.holdFor(&h, m, "1s")
 			args := []string{"run", "--allow", "Memory.Set,Tool:" + h.name + "/*,Upstream:" + h.model}
 			for _, one := range h.env {
 				args = append(args, "--env", one)
@@ -112,7 +112,7 @@ func TestOneCommand(t *testing.T) {
 				t, h.command("touch made"), step{tool: "Memory_Set", input: object{"key": "a", "value": 1}},
 				h.command("git init -q . 2>/dev/null; git push origin main"),
 			)
-			p.holdFor(&h, m)
+			p.holdFor(&h, m, "1s")
 			p.env = append(p.env, h.env...)
 			out := p.run("pwos", append([]string{h.name}, h.args...)...)
 			m.expect(out, "", "success", "")

@@ -14,7 +14,7 @@ import (
 
 // programs are what this binary runs if its first argument names one.
 func programs() map[string]func([]string) error {
-	return map[string]func([]string) error{"t-server": mcpServer, "t-editor": editor}
+	return map[string]func([]string) error{"t-server": mcpServer, "t-editor": editor, "t-acp": acpHost}
 }
 
 // mcpServer is an MCP server on standard input and output. Its tool slow ends when it is cancelled, and says so in a file.

@@ -107,12 +107,14 @@ func TestWrappedServer(t *testing.T) {
 	p.killEditor(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, append([]string{p.pwos}, wrapped...)...)
 }
 
-// acp is a client of the Agent Client Protocol. It permits everything.
+// acp is a client of the Agent Client Protocol. It permits everything, unless choose returns the option of a request; "" leaves it open.
 type acp struct {
-	t   *testing.T
-	in  io.WriteCloser
-	out *bufio.Reader
-	n   int
+	t      *testing.T
+	in     io.WriteCloser
+	out    *bufio.Reader
+	n      int
+	choose func(request object) string
+	asked  []object // requests of the agent
 }
 
 func (c *acp) send(message object) {
@@ -138,8 +140,16 @@ func (c *acp) request(method string, params object) func() object {
 			}
 			switch {
 			case m["method"] == "session/request_permission":
-				options := list(m["params"].(object)["options"])
-				c.send(object{"id": m["id"], "result": object{"outcome": object{"outcome": "selected", "optionId": options[0].(object)["optionId"]}}})
+				c.asked = append(c.asked, m)
+				option := list(m["params"].(object)["options"])[0].(object)["optionId"]
+				if c.choose != nil {
+					option = c.choose(m)
+				}
+				if option != "" {
+					c.send(object{"id": m["id"], "result": object{"outcome": object{"outcome": "selected", "optionId": option}}})
+				}
+			case m["method"] != nil && m["id"] != nil:
+				c.asked = append(c.asked, m)
 			case m["id"] == id && m["method"] == nil:
 				result, ok := m["result"].(object)
 				if !ok {
