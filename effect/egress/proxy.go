@@ -108,8 +108,11 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	shown := fault.Of(err)
 	code := shown.Code()
-	if code == http.StatusUnprocessableEntity {
+	switch {
+	case code == http.StatusUnprocessableEntity:
 		code = http.StatusBadRequest
+	case shown.ID == fault.BudgetExhausted: // clients repeat what got a 429, for minutes, and do not show why
+		code = http.StatusPaymentRequired
 	}
 	w.Header().Set(ErrorHeader, string(shown.ID))
 	say(w, code, shown.Text())
