@@ -26,6 +26,9 @@ type model struct {
 	url   string
 	steps []step
 
+	repeats bool  // it ends with what its last tool said, not with "done"
+	tokens  int64 // that it says an answer had; 0: a few
+
 	mu      sync.Mutex
 	at      int
 	results []string // results of the tools, except for lookups
@@ -128,6 +131,17 @@ func (m *model) next(offered, results []string, searched bool) (string, any) {
 	return "", nil
 }
 
+// end is what the model says at its end.
+func (m *model) end(results []string) string {
+	if !m.repeats || len(results) == 0 {
+		return "done"
+	}
+	return "done: " + results[len(results)-1]
+}
+
+// answered is how many tokens the model says an answer had.
+func (m *model) answered() int64 { return max(m.tokens, 5) }
+
 // toolSearch is the tool with which Claude Code looks up tools of servers, which it does not offer at first.
 const toolSearch = "ToolSearch"
 
@@ -165,7 +179,7 @@ func (m *model) anthropic(body object) []object {
 	}
 	m.hear(body["messages"])
 	name, input := m.next(offered, results, searched)
-	stop, begin, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "done"}
+	stop, begin, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": m.end(results)}
 	if name != "" {
 		given, _ := json.Marshal(input)
 		stop = "tool_use"
@@ -181,7 +195,7 @@ func (m *model) anthropic(body object) []object {
 		{"type": "content_block_start", "index": 0, "content_block": begin},
 		{"type": "content_block_delta", "index": 0, "delta": delta},
 		{"type": "content_block_stop", "index": 0},
-		{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 5}},
+		{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": m.answered()}},
 		{"type": "message_stop"},
 	}
 }
@@ -209,7 +223,7 @@ func (m *model) openai(body object) []object {
 	}
 	item := object{
 		"type": "message", "id": "m_1", "role": "assistant", "status": "completed",
-		"content": []any{object{"type": "output_text", "text": "done", "annotations": []any{}}},
+		"content": []any{object{"type": "output_text", "text": m.end(results), "annotations": []any{}}},
 	}
 	m.hear(body["input"])
 	if name, input := m.next(offered, results, false); name != "" {
@@ -226,7 +240,7 @@ func (m *model) openai(body object) []object {
 		return object{
 			"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "x", "output": append([]any{}, output...),
 			"usage": object{
-				"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+				"input_tokens": 1, "output_tokens": m.answered(), "total_tokens": 1 + m.answered(),
 				"input_tokens_details": object{"cached_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0},
 			},
 		}
@@ -250,7 +264,7 @@ func (m *model) chat(body object) []object {
 			results = append(results, string(output))
 		}
 	}
-	delta, reason := object{"role": "assistant", "content": "done"}, "stop"
+	delta, reason := object{"role": "assistant", "content": m.end(results)}, "stop"
 	if name, input := m.next(offered, results, false); name != "" {
 		given, _ := json.Marshal(input)
 		call := object{"index": 0, "id": fmt.Sprint("call_", len(results)), "type": "function", "function": object{"name": name, "arguments": string(given)}}
@@ -260,7 +274,7 @@ func (m *model) chat(body object) []object {
 		return object{
 			"id": "c_1", "object": "chat.completion.chunk", "created": 1, "model": "x",
 			"choices": []any{object{"index": 0, "delta": delta, "finish_reason": reason}},
-			"usage":   object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+			"usage":   object{"prompt_tokens": 1, "completion_tokens": m.answered(), "total_tokens": 1 + m.answered()},
 		}
 	}
 	return []object{chunk(delta, nil), chunk(object{}, reason)}
@@ -281,7 +295,7 @@ func (m *model) gemini(body object) []object {
 			}
 		}
 	}
-	part := object{"text": "done"}
+	part := object{"text": m.end(results)}
 	if config, _ := body["generationConfig"].(object); config["responseMimeType"] == "application/json" { // it wants to know which model it should use, or who speaks next
 		part["text"] = `{"reasoning":"done","model_choice":"pro","complexity_score":1,"complexity_reasoning":"done","next_speaker":"user"}`
 	}
@@ -290,7 +304,7 @@ func (m *model) gemini(body object) []object {
 	}
 	return []object{{
 		"candidates":    []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}},
-		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": m.answered(), "totalTokenCount": 1 + m.answered()},
 	}}
 }
 
