@@ -74,3 +74,26 @@ func TestNetworkLogins(t *testing.T) {
 		t.Errorf("%v or the log hold a login", found)
 	}
 }
+
+// TestLoginOverBudget: a request over the budget gets 429, and 402 where agent hosts make it, which repeat what got a 429.
+func TestLoginOverBudget(t *testing.T) {
+	t.Parallel()
+	n := openNetwork(t, func(c *config.Config) {
+		at := config.Upstream{URL: "http://127.0.0.1:9", Header: "X-Api-Key", From: "login:openai", Allow: []string{"POST /"}}
+		c.Upstream = map[string]config.Upstream{"openai": at}
+		at.From = "vault/own"
+		c.Upstream["own"] = at
+	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}, Budget: &schema.BudgetGrant{Tokens: new(int64(0))}})
+	for name, want := range map[string]string{"openai": "402", "own": "429"} {
+		conn, err := net.Dial("tcp", n.upstreams[name])
+		testkit.Must(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+		testkit.Must(t, err)
+		all, err := io.ReadAll(conn)
+		testkit.Must(t, err)
+		if !strings.HasPrefix(string(all), "HTTP/1.1 "+want+" ") || !strings.Contains(string(all), "Pwos-Error: budget.exhausted") {
+			t.Errorf("%s answers %q", name, all)
+		}
+	}
+}

@@ -108,12 +108,14 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	shown := fault.Of(err)
 	code := shown.Code()
-	switch {
-	case code == http.StatusUnprocessableEntity:
+	if code == http.StatusUnprocessableEntity {
 		code = http.StatusBadRequest
-	case shown.ID == fault.BudgetExhausted: // clients repeat what got a 429, for minutes, and do not show why
-		code = http.StatusPaymentRequired
 	}
+	failAs(w, code, shown)
+}
+
+// failAs answers with an error of the kernel, and a status.
+func failAs(w http.ResponseWriter, code int, shown *fault.Fault) {
 	w.Header().Set(ErrorHeader, string(shown.ID))
 	say(w, code, shown.Text())
 }

@@ -41,6 +41,7 @@ type UpstreamConfig struct {
 	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
 	Headers   schema.NetHeaders // headers of requests that are forwarded; nil: schema.KnownHeaders
+	Login     bool              // the credential is a login: agent hosts use it, which repeat what got a 429 for minutes, and end with 402
 	Intercept bool              // also answer connections of agents to the host of URL
 	RootCAs   *x509.CertPool
 }
@@ -187,6 +188,10 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	})
 	if x != nil && len(x.held) > 0 {
 		complete = err == nil && x.release(w) == nil && complete
+	}
+	if shown := fault.Of(err); err != nil && !answered && u.Login && shown.ID == fault.BudgetExhausted {
+		failAs(w, http.StatusPaymentRequired, shown)
+		return
 	}
 	conclude(w, err, answered, complete)
 }

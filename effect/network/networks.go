@@ -85,7 +85,7 @@ func New(o Options) (*Networks, error) {
 	for i := range o.Upstreams {
 		u := &o.Upstreams[i]
 		c := egress.UpstreamConfig{
-			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules, Headers: u.Headers,
+			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules, Headers: u.Headers, Login: u.Login() != "",
 			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u) },
 		}
 		if k := o.Logins[u.Login()]; k != nil {

@@ -240,7 +240,7 @@ func TestRunBudget(t *testing.T) {
 	p := newNetwork(t)
 	done(t, p.client, "Memory.Set", object{"key": "vault/model", "value": done(t, p.client, "Crypto.Seal", object{"plaintext": modelKey})["value"]})
 	_, said := p.runWith(object{"tokens": 10}, "sh", "-c", `for i in 1 2 3; do curl -sSi "$MODEL_BASE_URL/x"; done`)
-	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 402") || !strings.Contains(said, "-4 of 10 are left") {
+	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 429") || !strings.Contains(said, "-4 of 10 are left") {
 		t.Errorf("%d answers: %s", n, said)
 	}
 	p.mu.Lock()
@@ -249,7 +249,7 @@ func TestRunBudget(t *testing.T) {
 	}
 	p.mu.Unlock()
 	_, said = p.runWith(object{"usd": 0.0001}, "sh", "-c", `for i in 1 2 3; do curl -sSi "$MODEL_BASE_URL/x"; done`) // 92 millionths each, at the dearest
-	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 402") {
+	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 429") {
 		t.Errorf("with a model whose price nobody knows, %d answers: %s", n, said)
 	}
 	_, said = p.runWith(object{"fetches": 1}, "sh", "-c", `for i in 1 2; do curl -sS --cacert $OUTSIDE_CA https://allowed.test/ || echo REFUSED; done`)
