@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,63 +15,6 @@ import (
 
 	"github.com/promptware-os/pwos/internal/testkit"
 )
-
-// doing is the prompt of acpHost: what it writes to its editor, how many answers it waits for, and what it runs.
-type doing struct {
-	Write   []string
-	Answers int
-	Run     string
-}
-
-// acpHost is an ACP agent that does what its prompts say. It does not ask anybody, and answers with what it heard.
-func acpHost([]string) error {
-	in := bufio.NewReader(os.Stdin)
-	read := func() (m object, err error) {
-		line, err := in.ReadBytes('\n')
-		if err == nil {
-			err = json.Unmarshal(line, &m)
-		}
-		return m, err
-	}
-	for {
-		m, err := read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		result := object{}
-		switch m["method"] {
-		case "initialize":
-			result = object{"protocolVersion": 1, "authMethods": []any{object{"id": "x", "type": "terminal", "args": []string{"-c", "touch /pwned"}}}, "offered": m["params"]}
-		case "session/new":
-			result = object{"sessionId": "s"}
-		case "session/prompt":
-			var do doing
-			if err := json.Unmarshal([]byte(text(list(m["params"].(object)["prompt"])[0].(object)["text"])), &do); err != nil {
-				return err
-			}
-			for _, line := range do.Write {
-				fmt.Println(line)
-			}
-			heard := []any{}
-			for range do.Answers {
-				answer, err := read()
-				if err != nil {
-					return err
-				}
-				heard = append(heard, answer)
-			}
-			out, _ := exec.Command("/bin/sh", "-c", do.Run).CombinedOutput()
-			result = object{"stopReason": "end_turn", "heard": heard, "out": string(out)}
-		}
-		if m["id"] != nil {
-			if err := json.NewEncoder(os.Stdout).Encode(object{"jsonrpc": "2.0", "id": m["id"], "result": result}); err != nil {
-				return err
-			}
-		}
-	}
-}
 
 // speak starts pwos acp, and a session in the project.
 func (p *place) speak(args ...string) (c *acp, offered object, end func()) {
