@@ -107,6 +107,9 @@ func serverOfHost(name string, value schema.Value) (*mcpServer, error) {
 	case text("bearer_token_env_var") != "" || members["env_http_headers"] != nil || members["env_vars"] != nil:
 		return nil, errors.New(`it takes a secret from the environment: store it below vault/, and add the server with "pwos mcp add"`)
 	}
+	if strings.Contains(in.URL, "?") || strings.Contains(in.URL, "@") || slices.ContainsFunc(in.Args, namesSecret) {
+		return nil, errors.New(`its address or its arguments may have a secret, and stand in the record: store that below vault/, and add the server with "pwos mcp add --env" or --bearer`)
+	}
 	for header, value := range in.Headers {
 		if !strings.HasPrefix(value, "Bearer vault/") {
 			return nil, fmt.Errorf("its header %s may be a secret: store it below vault/, and add the server with \"pwos mcp add --bearer\"", view.Escaped(header))
@@ -140,4 +143,10 @@ func (a *app) offerServers(host *preset.Host) {
 		more = fmt.Sprintf(", without %d that it cannot take", len(left))
 	}
 	a.Say("your MCP servers of %s stay outside (%s): %s has the kernel run them, confined%s", host.Name, named(names), quote.Command("pwos", "mcp", "import", host.Name), more)
+}
+
+// namesSecret reports whether an argument is an option whose value may be a secret, such as --api-key=x.
+func namesSecret(arg string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(arg), "=")
+	return strings.HasPrefix(name, "-") && slices.ContainsFunc([]string{"token", "secret", "key", "password", "credential", "auth"}, func(part string) bool { return strings.Contains(name, part) })
 }

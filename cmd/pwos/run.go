@@ -117,10 +117,10 @@ func (a *app) prepared(cmd *cobra.Command, f *runFlags, args []string) (*job, er
 	if err != nil {
 		return nil, cli.Usage(cmd, err)
 	}
+	job.withHelpers()
 	if f.explain {
 		return nil, a.explainRun(cmd.Context(), job)
 	}
-	job.withHelpers()
 	if err := a.setUp(cmd.Context(), job); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,9 @@ func (j *job) asHelper() error {
 	switch {
 	case err != nil:
 		return err
-	case !j.detach:
+	case len(j.profile.Helpers) > 0:
+		return errors.New("--helper is for agents that a person starts: a helper starts none")
+	case !j.detach && !j.explain:
 		return errors.New("an agent starts a helper beside it: give -d; it answers by mail, with Syscall_SendMsg, and its output is in its log")
 	case host != nil && !slices.Contains(strings.Split(os.Getenv(helpersVariable), ","), host.Name):
 		return fault.CapabilityDenied.New("this agent may not start %s as a helper", host.Name).

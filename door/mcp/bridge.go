@@ -89,6 +89,9 @@ You may start another agent beside you, which gets a part of what you may do and
 NAME is a name of your choice. Tell it your PID, and to answer with Syscall_SendMsg. The command prints its PID; a budget of its own is --budget usd=1 before the "--".`
 }
 
+// lastTime bounds what is done after the end of the host's side.
+const lastTime = 2 * time.Second
+
 // Serve connects to the kernel, and then runs serve with the MCP server until serve returns. It returns the error of serve, or
 // the error of the first connection.
 func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Server) error) error {
@@ -103,7 +106,9 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	}
 	err := serve(ctx, b.server)
 	if b.link.options.Agent.Name != "" { // the process goes on without the host; inside, the host may have been killed
-		b.acknowledge(ctx)
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+		b.acknowledge(last)
+		done()
 	}
 	cancel()
 	<-linked

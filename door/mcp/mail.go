@@ -49,14 +49,15 @@ func (b *Bridge) received(data schema.Value) {
 	}
 }
 
-// acknowledge takes the messages out of the mailbox that the host has: it goes on after their answer. If that fails, they are taken out
+// acknowledge takes the messages out of the mailbox that the host has: it makes another call after their answer. Of calls side by side, one
+// that begins after that answer counts, although the host may not have read it. If that fails, they are taken out
 // later, or delivered again.
 func (b *Bridge) acknowledge(ctx context.Context) {
 	b.mu.Lock()
 	ids := b.mail
 	b.mail = nil
 	b.mu.Unlock()
-	if len(ids) == 0 {
+	if len(ids) == 0 || !b.mayCall(schema.IPCAck.Row().Type) { // it may have been taken away meanwhile
 		return
 	}
 	data, err := schema.IPCAck.Encode(&schema.MailAckInput{MsgIDs: ids})

@@ -47,7 +47,8 @@ func narrowed(own, p *schema.Program) *schema.Sandbox {
 		narrow = &schema.Sandbox{}
 	}
 	s.Read = slices.DeleteFunc(slices.Clone(s.Read), func(at string) bool { return !covered(at, narrow.Read) && !covered(at, narrow.Write) })
-	s.Write = slices.DeleteFunc(slices.Clone(s.Write), func(at string) bool { return !covered(at, narrow.Write) || covered(at, narrow.Read) })
+	s.Write = slices.DeleteFunc(slices.Clone(s.Write), func(at string) bool { return !mayWrite(narrow, at) })
+	s.Read = append(slices.Clip(s.Read), readOnly(own, &schema.Program{Cwd: p.Cwd, Sandbox: &s})...)
 	for _, at := range narrow.Hide {
 		if !covered(at, s.Hide) {
 			s.Hide = append(slices.Clip(s.Hide), at)

@@ -33,7 +33,7 @@ func (d *Domain) explain(call *kernel.Call, in *schema.SpawnInput) (out schema.E
 	if err != nil {
 		return out, err
 	}
-	program := in.Program
+	program := d.inherited(call.PID, in.Program)
 	kernel.Compute(call, func(ctx context.Context) (out schema.ExplainOutput, err error) {
 		out.Surroundings, err = (*explains)(ctx, &program)
 		room := explainedRoom

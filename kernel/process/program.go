@@ -193,6 +193,10 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if err := looser(call.PID, own.Sandbox, p.Sandbox); err != nil {
 		return err
 	}
+	if paths := readOnly(&own, p); len(paths) > 0 {
+		return fault.SandboxTooWide.New("pid %d may not spawn a program that writes %s, which it may only read itself", call.PID, paths[0]).
+			WithFix("name it in sandbox.read too")
+	}
 	return beyond(call.PID, own.Limits, p.Limits)
 }
 

@@ -239,6 +239,8 @@ func TestProgramsRefused(t *testing.T) {
 		{"more to read", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"read":["/a/b","/ab"]}`, fault.Forbidden, "sandbox.read /ab"},
 		{"more to write", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, fault.Forbidden, "sandbox.write /a"},
 		{"to write what it may only read", `,"sandbox":{"write":["/a"],"read":["/a/b"]}`, `"command":["a"],"sandbox":{"write":["/a/b/c"]}`, fault.Forbidden, "sandbox.write /a/b/c"},
+		{"to write above what it may only read", `,"sandbox":{"write":["/a"],"read":["/a/b"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, fault.Forbidden, "/a/b, which it may only read itself"},
+		{"its directory, and to write what it may only read there", `,"cwd":"/p","sandbox":{"read":["/p/kept"]}`, `"command":["a"],"cwd":"/p"`, fault.Forbidden, "/p/kept, which it may only read itself"},
 		{"another directory", `,"cwd":"/project"`, `"command":["a"],"cwd":"/project/below"`, fault.Forbidden, "cwd"},
 		{"a snapshot", `,"cwd":"/project"`, `"command":["a"],"cwd":"/project","snapshot":"s"`, fault.Forbidden, "snapshot"},
 		{"less hidden", `,"sandbox":{"hide":["/a/b"]}`, `"command":["a"],"sandbox":{"hide":["/a/c"]}`, fault.Forbidden, "sandbox.hide /a/b"},
@@ -279,6 +281,7 @@ func TestCut(t *testing.T) {
 		{"paths", `,"sandbox":{"read":["/a"],"write":["/w"],"hide":["/a/h"]}`, `"sandbox":{"read":["/a/b","/c"],"write":["/w/1","/a"],"hide":["/z"]}`, `{"sandbox":{"read":["/a/b"],"write":["/w/1"],"hide":["/z","/a/h"],"level":"default","net":"kernel"}}`},
 		{"level and network", `,"sandbox":{"level":"strict","net":"none"}`, `"sandbox":{"level":"off"}`, `{"sandbox":{"level":"strict","net":"none"}}`},
 		{"limits", `,"limits":{"open_files":8,"processes":4}`, `"limits":{"open_files":9,"cpu_seconds":1}`, `{"sandbox":{"level":"default","net":"kernel"},"limits":{"cpu_seconds":1,"open_files":8,"processes":4}}`},
+		{"the deepest path counts", `,"sandbox":{"read":["/home"],"write":["/home/out"]}`, `"sandbox":{"write":["/home/out/x","/home/y"]}`, `{"sandbox":{"level":"default","write":["/home/out/x"],"net":"kernel"}}`},
 		{"not confined", `,"sandbox":"off"`, `"sandbox":{"level":"strict","read":["/a"]}`, `{"sandbox":{"level":"strict","read":["/a"]}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 		}
 	}
 	for _, p := range asked.Write {
-		if !covered(p, own.Write) || covered(p, own.Read) {
+		if !mayWrite(own, p) {
 			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it, or only to read it", pid, p).WithFix(asTight)
 		}
 	}
@@ -167,30 +167,34 @@ func (d *Domain) inherited(spawner int64, p schema.Program) schema.Program {
 	if ok && p.Command != nil && p.Logins == nil && p.Sandbox.Network() == "kernel" {
 		p.Logins = own.Spec.Logins
 	}
-	if ok {
-		p = unwritten(&own.Spec, p)
-	}
 	return d.copied(spawner, d.held(spawner, p))
 }
 
-// unwritten returns a program that may not write what its spawner may only read in the places that both may write.
-func unwritten(own *schema.Program, p schema.Program) schema.Program {
-	if own.Sandbox == nil || p.Command == nil || own.Sandbox.Named() == "off" {
-		return p
+// readOnly returns the paths that a program may only read in the places that another one, with the same directory or a part of what it may
+// write, is to write.
+func readOnly(own, p *schema.Program) (paths []string) {
+	if own.Sandbox == nil || own.Sandbox.Named() == "off" {
+		return nil
 	}
-	sandbox := schema.Sandbox{}
-	if p.Sandbox != nil {
-		sandbox = *p.Sandbox
-	}
-	writes := writable(&p)
 	for _, path := range own.Sandbox.Read {
-		above := p.Cwd != nil && covered(*p.Cwd, []string{path})
-		if (above || covered(path, writes)) && !covered(path, sandbox.Read) {
-			sandbox.Read = append(slices.Clip(sandbox.Read), path)
+		if covered(path, writable(p)) && !mayWrite(own.Sandbox, path) && (p.Sandbox == nil || !covered(path, p.Sandbox.Read)) {
+			paths = append(paths, path)
 		}
 	}
-	if p.Sandbox != nil || sandbox.Read != nil {
-		p.Sandbox = &sandbox
+	return paths
+}
+
+// mayWrite reports whether a sandbox names a path to be written: of all that it names, the deepest that has the path counts, and of two
+// equal ones the one to write.
+func mayWrite(s *schema.Sandbox, path string) bool {
+	deepest := func(list []string) (depth int) {
+		for _, dir := range list {
+			if covered(path, []string{dir}) {
+				depth = max(depth, len(dir))
+			}
+		}
+		return depth
 	}
-	return p
+	write := deepest(s.Write)
+	return write > 0 && write >= deepest(s.Read)
 }

