@@ -47,8 +47,8 @@ func (p *place) fake(name string, flags ...string) []string {
 	p.t.Helper()
 	self, err := os.Executable()
 	testkit.Must(p.t, err)
-	testkit.Must(p.t, os.WriteFile(p.Path("fake.toml"), []byte("name = \"fake\"\n[acp]\nargs = [\"t-acp\"]\n[tools]\nrun = [\"sh\"]\nwrite = [\"put\"]\n"), 0o600))
-	return append(append([]string{"--preset", p.Path("fake.toml"), "--name", name}, flags...), self)
+	testkit.Must(p.t, os.WriteFile(p.Path(name+".toml"), []byte("name = \"fake\"\n[acp]\nargs = [\"t-acp\"]\n[tools]\nrun = [\"sh\"]\nwrite = [\"put\"]\n"), 0o600))
+	return append(append([]string{"--preset", p.Path(name + ".toml"), "--name", name}, flags...), self)
 }
 
 // session starts a session.
