@@ -34,7 +34,11 @@ echo renewal >>renewals
 while [ -e wait ]; do sleep 0.01; done
 if [ -e dies ]; then exit 3; fi
 if [ -e next ]; then
-	mv next auth.json
+	: >auth.json
+	head -c 20 next >>auth.json
+	sleep 0.1
+	tail -c +21 next >>auth.json
+	rm next
 	echo '{"id":2,"error":{"code":-32603,"message":"workspace routing discovery failed"}}'
 else
 	echo '{"id":2,"result":{"account":null}}'
@@ -85,9 +89,9 @@ func (r *rotating) file(access string) []byte {
 // logIn gives the kernel a login.
 func (r *rotating) logIn(access string) {
 	r.t.Helper()
-	dir, err := r.home.New()
+	dir, remove, err := r.home.New()
 	testkit.Must(r.t, err)
-	defer os.RemoveAll(dir)
+	defer func() { testkit.Must(r.t, remove()) }()
 	bin := r.t.TempDir()
 	testkit.Must(r.t, errors.Join(os.WriteFile(filepath.Join(dir, "auth.json"), r.file(access), 0o600), os.WriteFile(filepath.Join(bin, "codex"), []byte(renewer), 0o700)))
 	testkit.Must(r.t, r.home.Keep(r.t.Context(), dir, map[string]string{"PATH": bin + ":" + os.Getenv("PATH"), "CODEX_HOME": "/nonexistent"}))

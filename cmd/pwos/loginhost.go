@@ -15,7 +15,6 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/effect/login"
-	"github.com/promptware-os/pwos/internal/rmtree"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/quote"
 	"github.com/promptware-os/pwos/view"
@@ -47,11 +46,11 @@ func (a *app) hostLogin(ctx context.Context, l *preset.Login, args []string) (er
 	if err := a.WithKernel(ctx, cli.UsualTimeout, func(context.Context, *client.Client) error { return nil }); err != nil {
 		return err // it has made the state directory
 	}
-	dir, err := home.New()
+	dir, remove, err := home.New()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rmtree.Dir(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	argv, env := home.Command(dir, args)
 	if err := a.runLogin(ctx, dir, program, argv[1:], env); err != nil {
 		if ctx.Err() != nil {

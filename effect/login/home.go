@@ -29,7 +29,7 @@ type Home struct {
 // codex is the name of the host whose login is kept so, and of its program.
 const codex = "codex"
 
-// tokensFile is the file in the host's home that has its login. The host replaces it as a whole.
+// tokensFile is the file in the host's home that has its login. The host truncates it, and then writes it.
 const tokensFile = "auth.json"
 
 // Named returns the home of a login, below the state directory of a kernel; nil if it has none, since its credential does not rotate.
@@ -45,12 +45,14 @@ func Homes(state string) []*Home { return []*Home{Named(state, codex)} }
 
 func (h *Home) dir() string { return filepath.Join(h.all, h.Name) }
 
+func (h *Home) tokens() string { return filepath.Join(h.dir(), tokensFile) }
+
 // settings is the file with the variables that the host has at a renewal.
 func (h *Home) settings() string { return filepath.Join(h.all, h.Name+".json") }
 
 // Held reports whether there is a login.
 func (h *Home) Held() bool {
-	_, err := os.Lstat(filepath.Join(h.dir(), tokensFile))
+	_, err := os.Lstat(h.tokens())
 	return err == nil
 }
 
@@ -65,16 +67,32 @@ const keepsFile = `cli_auth_credentials_store="file"`
 
 func homeVariables(dir string) map[string]string { return map[string]string{"CODEX_HOME": dir} }
 
-// New makes an empty home for a login.
-func (h *Home) New() (dir string, err error) {
+// New makes an empty home for a login, which is locked, so that Forget leaves it, until remove removes it or this process ends.
+func (h *Home) New() (dir string, remove func() error, err error) {
 	if err := os.MkdirAll(h.all, 0o700); err != nil {
-		return "", fmt.Errorf("make home for a login: %w", err)
+		return "", nil, fmt.Errorf("make home for a login: %w", err)
 	}
 	dir, err = os.MkdirTemp(h.all, h.Name+"-")
 	if err != nil {
-		return "", fmt.Errorf("make home for a login: %w", err)
+		return "", nil, fmt.Errorf("make home for a login: %w", err)
 	}
-	return dir, nil
+	release, err := lockDir(dir)
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("make home for a login: %w", err), rmtree.Dir(dir))
+	}
+	return dir, func() error { return errors.Join(rmtree.Dir(dir), release()) }, nil
+}
+
+// lockDir locks a home that New has made.
+func lockDir(dir string) (release func() error, err error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockfile.Try(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error { return lockfile.Release(file) }, nil
 }
 
 // Keep takes the login that the host has left in the home at dir. env are the variables with which the host renews it.
@@ -104,14 +122,14 @@ func (h *Home) Keep(ctx context.Context, dir string, env map[string]string) (err
 	if err := replace.File(h.settings(), settings, 0o600); err != nil {
 		return fmt.Errorf("keep login: %w", err)
 	}
-	if err := replace.File(filepath.Join(h.dir(), tokensFile), []byte(text), 0o600); err != nil {
+	if err := replace.File(h.tokens(), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("keep login: %w", err)
 	}
 	return nil
 }
 
-// Forget removes the login, and what a login that was interrupted has left. It returns false if there is none. A renewal that is running
-// ends first.
+// Forget removes the login, and what logins that were interrupted have left, but not the home of one that is being made. It returns false
+// if there is none. A renewal that is running ends first.
 func (h *Home) Forget(ctx context.Context) (had bool, err error) {
 	release, err := h.lock(ctx)
 	if err != nil {
@@ -121,8 +139,12 @@ func (h *Home) Forget(ctx context.Context) (had bool, err error) {
 	had = h.Held()
 	entries, err := os.ReadDir(h.all)
 	for _, entry := range entries {
-		if name := entry.Name(); name == h.Name || strings.HasPrefix(name, h.Name+"-") {
-			err = errors.Join(err, rmtree.Dir(filepath.Join(h.all, name)))
+		at := filepath.Join(h.all, entry.Name())
+		switch {
+		case entry.Name() == h.Name:
+			err = errors.Join(err, rmtree.Dir(at))
+		case strings.HasPrefix(entry.Name(), h.Name+"-"):
+			err = errors.Join(err, removeLeft(at))
 		}
 	}
 	if failed := os.Remove(h.settings()); !errors.Is(failed, fs.ErrNotExist) {
@@ -132,6 +154,19 @@ func (h *Home) Forget(ctx context.Context) (had bool, err error) {
 		return had, fmt.Errorf("remove login: %w", err)
 	}
 	return had, nil
+}
+
+// removeLeft removes a home that New has made, unless it is locked.
+func removeLeft(dir string) (err error) {
+	release, err := lockDir(dir)
+	if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return rmtree.Dir(dir)
 }
 
 // lock makes this process the one that changes the login.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -44,7 +43,7 @@ func NewKeeper(h *Home, start Start, log *slog.Logger) *Keeper {
 	k.Keeper = &oauth.Keeper{
 		Source: k, Name: h.Name, LogIn: []string{"pwos", "login", h.Name}, Secure: true, Load: k.load,
 		Store: func(context.Context, string, string) error { return nil }, // the host has
-		Turn:  new(sync.Mutex), Now: time.Now, Note: func(text string, err error) { log.Warn(text, "login", h.Name, "error", err) },
+		Turn:  make(chan struct{}, 1), Now: time.Now, Note: func(text string, err error) { log.Warn(text, "login", h.Name, "error", err) },
 	}
 	return k
 }
@@ -62,9 +61,34 @@ func (k *Keeper) Headers(access string) map[string]string {
 	return k.last.headers()
 }
 
-// load returns the text of the login's file.
-func (k *Keeper) load(context.Context) (string, error) {
-	text, err := read(filepath.Join(k.home.dir(), tokensFile))
+// load returns the text of the login's file. While the host renews it, the file may have a part of it: then load waits for the end of
+// the renewal.
+func (k *Keeper) load(ctx context.Context) (string, error) {
+	text, err := read(k.home.tokens())
+	if err != nil || parse(text) != nil {
+		return k.checked(text, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, oauth.RenewalTime)
+	defer cancel()
+	release, err := k.home.lock(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			k.Note("the login cannot be locked", err)
+		}
+		return "", k.Renewing()
+	}
+	text, err = k.loadLocked()
+	if failed := release(); failed != nil {
+		k.Note("the login cannot be unlocked", failed)
+	}
+	return text, err
+}
+
+// loadLocked is load for a caller that has locked the login.
+func (k *Keeper) loadLocked() (string, error) { return k.checked(read(k.home.tokens())) }
+
+// checked returns the text of the login's file if it has a login.
+func (k *Keeper) checked(text string, err error) (string, error) {
 	if err == nil && parse(text) != nil {
 		return text, nil
 	}
@@ -112,6 +136,10 @@ func (k *Keeper) notRenewed() error {
 	return fault.UpstreamLogin.New("%s did not renew its login", k.Name).WithFix("send the request again in a minute, or log in again with %s", quote.Command(k.LogIn...))
 }
 
+// hostTime bounds a renewal by the host. It is longer than requests wait for it: a host that is killed may lose the login that it has just
+// got.
+const hostTime = 2 * time.Minute
+
 // renew has the host renew the login, unless that was done meanwhile.
 func (k *Keeper) renew(ctx context.Context, stored string) (next string, err error) {
 	release, err := k.home.lock(ctx)
@@ -120,7 +148,7 @@ func (k *Keeper) renew(ctx context.Context, stored string) (next string, err err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	before := parse(stored)
-	if next, err = k.load(ctx); err != nil || parse(next).Access != before.Access {
+	if next, err = k.loadLocked(); err != nil || parse(next).Access != before.Access {
 		return next, err
 	}
 	settings, err := read(k.home.settings())
@@ -135,6 +163,8 @@ func (k *Keeper) renew(ctx context.Context, stored string) (next string, err err
 		}
 	}
 	maps.Copy(env, homeVariables(dir))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostTime)
+	defer cancel()
 	process, err := k.start(ctx, host.Command{
 		Argv: []string{k.Name, "app-server", "-c", keepsFile}, Env: env, Dir: dir, Net: host.NetOpen, ShowProgram: true, AllowGaps: true,
 		Places: []host.Place{{Target: dir, Write: true}}, PID: nobody, AgentID: "login",
@@ -149,7 +179,7 @@ func (k *Keeper) renew(ctx context.Context, stored string) (next string, err err
 	}()
 	defer context.AfterFunc(ctx, process.Kill)()
 	renewed := func() bool {
-		text, err := k.load(ctx)
+		text, err := k.loadLocked()
 		if err != nil || parse(text).Access == before.Access {
 			return false
 		}

@@ -1,17 +1,24 @@
 package login_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/effect/login"
+	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -58,7 +65,7 @@ func TestKeep(t *testing.T) {
 	if login.Named(state, "claude") != nil || h.Held() {
 		t.Error("there is a login")
 	}
-	dir, err := h.New()
+	dir, remove, err := h.New()
 	testkit.Must(t, err)
 	if err := h.Keep(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "codex has left no login") || h.Held() {
 		t.Errorf("no login is kept: %v", err)
@@ -66,10 +73,78 @@ func TestKeep(t *testing.T) {
 	if had, err := h.Forget(t.Context()); had || err != nil {
 		t.Errorf("no login is removed: %t, %v", had, err)
 	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("the home of a login that is being made: %v", err)
+	}
+	left := filepath.Join(filepath.Dir(dir), "codex-left")
+	testkit.Must(t, os.Mkdir(left, 0o700))
+	if _, err := h.Forget(t.Context()); err != nil {
+		t.Error(err)
+	}
+	testkit.Must(t, remove())
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a home that an interrupted login has left is still there: %v", err)
+	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a home that was left is still there: %v", err)
+		t.Errorf("a home that was removed is still there: %v", err)
 	}
 	if argv, env := h.Command(dir, []string{"--device-auth"}); argv[1] != "login" || argv[len(argv)-1] != "--device-auth" || env["CODEX_HOME"] != dir || filepath.Dir(dir) != filepath.Join(state, "logins") {
 		t.Errorf("%q with %v in %s", argv, env, dir)
+	}
+}
+
+// TestRenewing: a request that finds a part of the file, which the host is writing, waits for the end of the renewal, and one that has
+// waited for long enough is told to come again. So is one that waits for its turn. The host has longer than requests wait.
+func TestRenewing(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	h := login.Named(state, "codex")
+	made := filepath.Join(t.TempDir(), "auth.json")
+	whole := []byte(`{"tokens":{"access_token":"a","refresh_token":"r"}}`)
+	testkit.Must(t, os.WriteFile(made, whole, 0o600))
+	testkit.Must(t, h.Keep(t.Context(), filepath.Dir(made), map[string]string{}))
+	var deadline time.Time
+	k := login.NewKeeper(h, func(ctx context.Context, _ host.Command) (*host.Process, error) {
+		deadline, _ = ctx.Deadline()
+		return nil, errors.New("not started")
+	}, slog.New(slog.DiscardHandler))
+	auth := filepath.Join(state, "logins", "codex", "auth.json")
+	renewal := testkit.Value(os.OpenFile(filepath.Join(state, "logins", "codex.lock"), os.O_RDWR, 0))(t)
+	testkit.Must(t, lockfile.Take(renewal))
+	testkit.Must(t, os.WriteFile(auth, whole[:20], 0o600))
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	again := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "send the request again") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := k.Secret(impatient)
+	again("a part of the file", err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if secret, err := k.Secret(t.Context()); secret != "a" || err != nil {
+			t.Errorf("a request that waits: %q, %v", secret, err)
+		}
+	})
+	testkit.Must(t, os.WriteFile(auth, whole, 0o600))
+	testkit.Must(t, lockfile.Release(renewal))
+	all.Wait()
+
+	testkit.Must(t, os.WriteFile(auth, whole[:20], 0o600))
+	if _, err := k.Secret(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no login codex") {
+		t.Errorf("a part of the file, without a renewal: %v", err)
+	}
+	testkit.Must(t, os.WriteFile(auth, whole, 0o600))
+	if err := k.Answered("a", http.StatusUnauthorized, nil); err == nil {
+		t.Error("the access token is not refused")
+	}
+	k.Turn <- struct{}{}
+	_, err = k.Secret(impatient)
+	again("another request renews the login", err)
+	<-k.Turn
+	if _, err := k.Secret(t.Context()); err == nil || time.Until(deadline) < 2*oauth.RenewalTime {
+		t.Errorf("the host has until %s: %v", deadline, err)
 	}
 }

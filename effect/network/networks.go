@@ -75,7 +75,7 @@ type Networks struct {
 	server    *egress.Server
 	upstreams map[string]*Upstream
 	bundle    string   // SeenBundle, or "" if no upstream is intercepted
-	turns     sync.Map // *sync.Mutex by key of a credential: locked during a renewal
+	turns     sync.Map // chan struct{} by key of a credential: see oauth.Keeper.Turn
 }
 
 // New returns the networks of the configured upstreams. If an upstream is intercepted, it writes the bundle of certificates.
@@ -154,10 +154,10 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	if _, taken := n.upstreams[name]; taken {
 		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
 	}
-	turn, _ := n.turns.LoadOrStore(strings.TrimPrefix(p.From, "/"), new(sync.Mutex))
+	turn, _ := n.turns.LoadOrStore(strings.TrimPrefix(p.From, "/"), make(chan struct{}, 1))
 	client := oauth.NewClient(target, n.Dialer)
 	keeper := &oauth.Keeper{
-		Source: client, Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(*sync.Mutex),
+		Source: client, Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(chan struct{}),
 		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
 		Load: func(ctx context.Context) (string, error) {
 			secret, err := n.Vault.Open(ctx, p.From)

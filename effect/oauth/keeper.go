@@ -43,8 +43,8 @@ type Keeper struct {
 	Load func(context.Context) (string, error)
 	// Store replaces the credential that Load has returned by the next login, unless another one is stored.
 	Store func(ctx context.Context, loaded, next string) error
-	// Turn is locked while the login is renewed, and shared by all Keepers of the stored value.
-	Turn *sync.Mutex
+	// Turn has room for one, and is full while the login is renewed. All Keepers of the stored value share it.
+	Turn chan struct{}
 	Now  func() time.Time
 	Note func(text string, err error) // logs an error
 
@@ -90,8 +90,14 @@ func (k *Keeper) good(l *Tokens) bool {
 // renew lets one request renew the login; concurrent ones wait, and get the same result.
 func (k *Keeper) renew(ctx context.Context) (string, error) {
 	before, _ := k.tried()
-	k.Turn.Lock()
-	defer k.Turn.Unlock()
+	waiting, cancel := context.WithTimeout(ctx, RenewalTime)
+	defer cancel()
+	select {
+	case k.Turn <- struct{}{}:
+		defer func() { <-k.Turn }()
+	case <-waiting.Done():
+		return "", k.Renewing()
+	}
 	if now, failed := k.tried(); now != before && failed != nil {
 		return "", failed
 	}
@@ -102,6 +108,14 @@ func (k *Keeper) renew(ctx context.Context) (string, error) {
 	return secret, err
 }
 
+// RenewalTime bounds a renewal, unless its Source takes longer, and how long a request waits for that of another.
+const RenewalTime = 2 * exchangeTime
+
+// Renewing returns the error of a request that has waited for long enough.
+func (k *Keeper) Renewing() error {
+	return fault.UpstreamToken.New("the login of %s is still being renewed: send the request again", k.Name)
+}
+
 // tried returns the number of renewals that have ended, and the error of the last one.
 func (k *Keeper) tried() (int, error) {
 	k.mu.Lock()
@@ -109,11 +123,11 @@ func (k *Keeper) tried() (int, error) {
 	return k.tries, k.failed
 }
 
-// renewed renews the login, unless another request has done so. Turn is locked.
+// renewed renews the login, unless another request has done so. It is this one's turn.
 func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	// The renewal continues if the caller disconnects: a token that is received and not stored would be lost, and the old
 	// one is no longer valid.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RenewalTime)
 	defer cancel()
 	stored, err := k.Load(ctx)
 	if err != nil {
