@@ -86,13 +86,13 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	d.cover(c, p)
 	private := []string{c.Tmp}
-	if home := c.Env["HOME"]; strings.HasPrefix(home, filepath.Join(real(d.config.StateDir), "homes")+"/") {
+	if home := agenthome.Store(filepath.Join(real(d.config.StateDir), "homes")).Around(c.Env["HOME"]); home != "" {
 		private = append(private, home)
 	}
 	c.Limits.DiskBytes = d.config.Agents.DiskBytes
-	c.Used = func() (used int64) {
+	c.Used = func(done <-chan struct{}) (used int64) {
 		for _, dir := range private {
-			used += agenthome.Size(dir)
+			used += agenthome.Size(dir, done)
 		}
 		return used
 	}

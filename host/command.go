@@ -76,8 +76,8 @@ type Limits struct {
 	// Processes is how many processes the agent may have at the same time. It is checked five times a second; the whole
 	// agent is killed if it has more. It is not enforced outside of Linux.
 	Processes int64
-	// DiskBytes is how much of the disk the agent may have by Command.Used. It is looked at every ten seconds, and more often at the start;
-	// the whole agent is killed if it has more.
+	// DiskBytes is how much of the disk the agent may have by Command.Used. It is looked at every ten seconds, more often at the start, and
+	// every minute where a look takes long; the whole agent is killed if it has more.
 	DiskBytes int64
 }
 
@@ -117,8 +117,8 @@ type Command struct {
 	// Tmp is the program's directory for temporary files, absolute, which the host makes and removes with all that is in it; its
 	// parent must exist. With a mount namespace it is the program's /tmp. "" means .tmp in Dir, which is removed if it is empty.
 	Tmp string
-	// Used returns how much of the disk the agent has, in bytes; nil: that is not bounded.
-	Used func() int64
+	// Used returns how much of the disk the agent has, in bytes, and stops when done is closed; nil: that is not bounded.
+	Used func(done <-chan struct{}) int64
 
 	Channel Channel // "" means stdio, or fd3 with Stdio
 	// Stdio is the path of a Unix socket, at which a client of the same user or of user 0 listens that hands over its own

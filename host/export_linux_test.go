@@ -26,5 +26,8 @@ func (m mark) Limits() (locks, rss uint64) { return m.limits() }
 // MarkOf returns the mark of this agent's processes.
 func MarkOf(p *Process) (locks, rss uint64) { return p.mark.limits() }
 
+// NextLook returns the pause between two looks at an agent's part of the disk.
+var NextLook = nextLook
+
 // IsOwn reports whether a program is the one that runs as self.
 func IsOwn(exe, self string) bool { return isOwn(exe, self) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -24,8 +25,9 @@ type Options struct {
 	// Shim is the path of a program that calls Shim, and starts the programs of agents in place of this one; "": this one.
 	Shim string
 	// Veils is the path of a directory for what hides names from programs, and is the same for many. It is made, and removed by Close; "":
-	// each program has its own.
+	// each program has its own, as it has where that fails.
 	Veils string
+	Log   *slog.Logger // nil: none
 }
 
 // Host starts programs and tracks them. Its methods may be called from any goroutine.
@@ -75,10 +77,13 @@ func New(o Options) (*Host, error) {
 		}
 		o.Means = &found
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	var veils *confine.Veils // nil shares nothing
 	if o.Veils != "" {
 		if veils, err = confine.NewVeils(o.Veils); err != nil {
-			return nil, fmt.Errorf("open host: %w", err)
+			o.Log.Warn("each program makes what hides names from it", "error", err)
 		}
 	}
 	shim, err := openShim(o.Shim)

@@ -284,12 +284,18 @@ func (p *Process) run(logged <-chan struct{}) {
 }
 
 // How long the agent's part of the disk is not looked at: at first, and after further looks. The time that a look takes is at most a part
-// of that between them.
+// of that between them, unless that were longer than longestLook: the agent says how much there is to look at.
 const (
-	firstLook = time.Second
-	lastLook  = 10 * time.Second
-	lookPart  = 100
+	firstLook   = time.Second
+	lastLook    = 10 * time.Second
+	longestLook = time.Minute
+	lookPart    = 100
 )
+
+// nextLook returns the pause after one pause and a look.
+func nextLook(pause, took time.Duration) time.Duration {
+	return min(max(min(2*pause, lastLook), lookPart*took), longestLook)
+}
 
 // measure kills the agent once it has more of the disk than it may have.
 func (p *Process) measure() {
@@ -300,12 +306,12 @@ func (p *Process) measure() {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		used := p.command.Used()
+		used := p.command.Used(p.done)
 		if p.used.Store(used); used > p.command.Limits.DiskBytes {
 			p.killFor(ReasonDisk)
 			return
 		}
-		pause = max(min(2*pause, lastLook), lookPart*time.Since(began))
+		pause = nextLook(pause, time.Since(began))
 	}
 }
 

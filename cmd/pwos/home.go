@@ -98,7 +98,7 @@ func (a *app) listHomes() error {
 		if user != "" {
 			o = o.Text("user", user)
 		}
-		size := agenthome.Size(at)
+		size := agenthome.Size(at, nil)
 		return list.Add(o.Integer("bytes", size).Text("directory", at).Close(), name, user, view.Bytes(size), view.Escaped(at))
 	}
 	addAll := func(of agenthome.Store, user string) error {

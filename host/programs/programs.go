@@ -53,7 +53,7 @@ func (p *Programs) Host() (*host.Host, error) {
 	if p.closed {
 		return nil, host.ErrClosed
 	}
-	o := host.Options{Instance: p.Instance, Means: &p.Means, Veils: p.Veils}
+	o := host.Options{Instance: p.Instance, Means: &p.Means, Veils: p.Veils, Log: p.Log}
 	if p.Shim != nil {
 		o.Shim = p.Shim()
 	}

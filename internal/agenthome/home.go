@@ -95,6 +95,23 @@ func encoded(name string) string {
 // Path returns where the home of an agent's name is.
 func (s Store) Path(name string) string { return filepath.Join(string(s), encoded(name)) }
 
+// Around returns the home of the store, or of another user's store in it, that a path is in, or is; "" if it is in none. Only the kernel
+// changes what is above a home, so that no link leads out of it.
+func (s Store) Around(at string) string {
+	rel, below := strings.CutPrefix(filepath.Clean(at), string(s)+"/")
+	code, rest, _ := strings.Cut(rel, "/")
+	switch {
+	case below && isHome(code):
+		return filepath.Join(string(s), code)
+	case below && code == users:
+		uid, _, _ := strings.Cut(rest, "/")
+		if _, err := strconv.Atoi(uid); err == nil {
+			return Store(filepath.Join(string(s), users, uid)).Around(at)
+		}
+	}
+	return ""
+}
+
 // List returns the names that have a home, sorted. A name that was too long is shown as its directory is called.
 func (s Store) List() ([]string, error) {
 	entries, err := os.ReadDir(string(s))

@@ -279,6 +279,36 @@ func TestRenewAtOnce(t *testing.T) {
 	others.Wait()
 }
 
+// TestAround: only what is in a home of the store is measured, by the home, whatever an agent says where its own is; and no longer than the
+// agent runs.
+func TestAround(t *testing.T) {
+	t.Parallel()
+	store := agenthome.Store(filepath.Join(t.TempDir(), "homes"))
+	for at, want := range map[string]string{
+		"/a": "/a", "/a/": "/a", "/a/b/c": "/a", "/./a/../c": "/c", "/%2Fa": "/%2Fa", "/%users/7/a/b": "/%users/7/a",
+		"": "", "/": "", "/a/..": "", "/a/../..": "", "/a/../../../../..": "", "/../homes2/a": "", "/%cache/a": "", "/%seeds": "",
+		"/%users": "", "/%users/7": "", "/%users/x/a": "", "/%users/7/../../..": "", "/%users/7/%cache/a": "",
+	} {
+		if want != "" {
+			want = string(store) + want
+		}
+		if got := store.Around(string(store) + at); got != want {
+			t.Errorf("%q: %q, want %q", at, got, want)
+		}
+	}
+	if got := store.Around(""); got != "" {
+		t.Errorf("no home: %q", got)
+	}
+	dir := store.Path("a")
+	testkit.Must(t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<16), 0o600)))
+	done := make(chan struct{})
+	before := agenthome.Size(dir, done)
+	close(done)
+	if after := agenthome.Size(dir, done); before < 1<<16 || after != 0 {
+		t.Errorf("it has %d bytes, and %d after the end", before, after)
+	}
+}
+
 // TestHomesOfAnotherUser: another user's homes are apart from those of the same names, listed apart, and renewed like them.
 func TestHomesOfAnotherUser(t *testing.T) {
 	t.Parallel()

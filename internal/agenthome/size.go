@@ -7,11 +7,16 @@ import (
 )
 
 // Size returns how much of the disk a directory takes with what is below it, in bytes, as far as it can be read. A file with several names
-// counts once.
-func Size(dir string) (bytes int64) {
+// counts once. It stops when done is closed, with what it has found.
+func Size(dir string, done <-chan struct{}) (bytes int64) {
 	type file struct{ device, number uint64 }
 	seen := make(map[file]bool)
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		select {
+		case <-done:
+			return filepath.SkipAll
+		default:
+		}
 		if err != nil {
 			return nil // it is gone, or not this user's
 		}
