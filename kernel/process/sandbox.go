@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/internal/held"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -78,6 +79,9 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 		if !mayWrite(own, p) {
 			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it, or only to read it", pid, p).WithFix(asTight)
 		}
+	}
+	if p := unnamed(own, asked); p != "" {
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.read or sandbox.write %s: its own sandbox does not name that file itself", pid, p).WithFix(asTight)
 	}
 	for _, p := range own.Hide {
 		if !covered(p, asked.Hide) {
@@ -184,12 +188,29 @@ func readOnly(own, p *schema.Program) (paths []string) {
 	return paths
 }
 
+// unnamed returns a path that a program asks for, and that the program of its spawner's sandbox does not name itself; "" if there is none.
+// Whoever names a file such as .env shows it, and whoever names what programs outside run, or what has a private copy, has it written where
+// it is: that the directory is named is not enough.
+func unnamed(own, asked *schema.Sandbox) string {
+	for _, at := range slices.Concat(asked.Read, asked.Write) {
+		if held.Named(path.Base(at)) && !slices.Contains(own.Read, at) && !slices.Contains(own.Write, at) {
+			return at
+		}
+	}
+	for _, at := range asked.Write {
+		if _, copied := own.Copies[at]; (copied || held.Outside(at, false) != "") && !slices.Contains(own.Write, at) {
+			return at
+		}
+	}
+	return ""
+}
+
 // mayWrite reports whether a sandbox names a path to be written: of all that it names, the deepest that has the path counts, and of two
 // equal ones the one to write.
-func mayWrite(s *schema.Sandbox, path string) bool {
+func mayWrite(s *schema.Sandbox, at string) bool {
 	deepest := func(list []string) (depth int) {
 		for _, dir := range list {
-			if covered(path, []string{dir}) {
+			if covered(at, []string{dir}) {
 				depth = max(depth, len(dir))
 			}
 		}
