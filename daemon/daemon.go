@@ -114,7 +114,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		locate:  journal.Locate,
 		doors:   unixsock.Keeper{Log: log, Watch: dirwatch.Open, Inside: insideDir(unixsock.PlacesIn(cfg.RuntimeDir))},
 	}
-	d.programs = &programs.Programs{Instance: cfg.StateDir, Shim: front.Beside, Veils: filepath.Join(cfg.RuntimeDir, "veils"), Line: cfg.Limits.LineBytes, Log: log}
+	d.programs = &programs.Programs{Instance: cfg.StateDir, Shim: front.Beside, Veils: filepath.Join(cfg.StateDir, "veils"), Line: cfg.Limits.LineBytes, Log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
 	return d
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +93,7 @@ func sessionsOf(s *preset.Sessions, home, project string) (names []string, err e
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		if s.Named {
+		if s.Named || s.Project != nil { // what a directory is called may stand for several
 			if of, err := isSessionOf(path, project); !of {
 				return err
 			}
@@ -129,18 +128,15 @@ func projectNamed(path, project string) (string, error) {
 	return called, nil
 }
 
-// longestFirst bounds the first line of a session that is looked at, in bytes.
+// longestFirst bounds the beginning of a session that is looked at, in bytes.
 const longestFirst = 256 << 10
 
-// isSessionOf reports whether the first line of a file says that it is of a project.
+// isSessionOf reports whether the beginning of a file says that it is of a project.
 func isSessionOf(path, project string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
-	line, err := bufio.NewReader(io.LimitReader(file, longestFirst)).ReadString('\n')
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return strings.Contains(line, `"cwd":`+string(schema.AppendString(nil, project))), errors.Join(err, file.Close())
+	text, err := io.ReadAll(io.LimitReader(file, longestFirst))
+	return strings.Contains(string(text), `"cwd":`+string(schema.AppendString(nil, project))), errors.Join(err, file.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,13 @@ func (a *app) hostLogin(ctx context.Context, l *preset.Login, args []string) (er
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepTime)
 	defer cancel()
-	if err := home.Keep(ctx, dir, renewalVariables()); err != nil {
+	lasting := renewalVariables()
+	lasting["PATH"] = ownPath(lasting["PATH"])
+	if !inPath(l.Name, lasting["PATH"]) {
+		return fault.UpstreamLogin.New("%s is only in a directory of a project, where agents could replace it, and the kernel runs it to renew the login", l.Name).
+			WithFix("install it with %s", quote.Command("npm", "install", "-g", preset.Named(l.Name).Package))
+	}
+	if err := home.Keep(ctx, dir, lasting); err != nil {
 		return fault.UpstreamLogin.New("%s", view.Escaped(err.Error())).WithFix("log in with %s; a key is for %s", quote.Command("pwos", "login", l.Name), quote.Command("pwos", "login", "openai"))
 	}
 	a.Say("the kernel has the login %s, which %s renews: it is used from the next start of %s", l.Name, l.Name, strings.Join(l.Users(), ", "))
@@ -100,4 +107,27 @@ func (a *app) runLogin(ctx context.Context, home, program string, args []string,
 		return fmt.Errorf("run %s: %w", program, err)
 	}
 	return nil
+}
+
+// ownPath returns a PATH without directories that are relative or in a project, where an agent could put another program.
+func ownPath(path string) string {
+	return strings.Join(slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
+		for at := dir; filepath.IsAbs(at); at = filepath.Dir(at) {
+			if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+				return true
+			}
+			if at == "/" {
+				return false
+			}
+		}
+		return true
+	}), string(filepath.ListSeparator))
+}
+
+// inPath reports whether a program is in a directory of a PATH.
+func inPath(program, path string) bool {
+	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, program))
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	})
 }

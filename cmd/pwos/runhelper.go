@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cmd/pwos/internal/cli"
 	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/profile"
 	"github.com/promptware-os/pwos/schema"
@@ -85,4 +88,20 @@ func helperLines() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// isHelper returns an error if this process seems to be of an agent, and the kernel takes it for its operator: what is left out for a helper
+// would then be missing.
+func isHelper(ctx context.Context, c *client.Client) error {
+	if !insideAgent() {
+		return nil
+	}
+	_, err := cli.InvokeAs(ctx, c, schema.ApprovalList, &schema.ApprovalListInput{})
+	if cli.KernelCode(err) == 403 { // only its operator may
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.New("the variable PWOS_PID is set, and this is no agent: unset it")
 }

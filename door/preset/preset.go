@@ -122,7 +122,7 @@ type Sessions struct {
 	Dir     string                   // below the home; {project} stands for a project
 	Project func(path string) string // what that is for the project at a path; nil: what List says
 	List    string                   // a file of JSON below the home: its member projects has that by path
-	Named   bool                     // the files of all projects are there: the first line of each has the path as cwd
+	Named   bool                     // the files of all projects are there; each begins with the path as cwd, as with Project
 	Resume  []string                 // arguments with which it goes on with the latest one
 }
 
