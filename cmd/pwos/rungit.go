@@ -31,7 +31,10 @@ func gitStore() (gitdirs.Store, error) {
 // project.
 func (a *app) keepGit(ctx context.Context, c *client.Client, j *job) error {
 	program := &j.input.Program
-	if program.Sandbox.Named() == "off" || j.profile.Review || insideAgent() { // of a copy, nothing is taken over; a helper has the copies of its parent
+	if insideAgent() {
+		return isHelper(ctx, c)
+	}
+	if program.Sandbox.Named() == "off" || j.profile.Review { // of a copy, nothing is taken over; a helper has the copies of its parent
 		return nil
 	}
 	store, err := gitStore()

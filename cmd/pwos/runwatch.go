@@ -50,9 +50,6 @@ func (a *app) run(ctx context.Context, j *job) error {
 	defer stop()
 	return a.WithKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		defer func() { _ = a.keepNotes(c.Places().Log) }() // a full disk is not the program's failure
-		if err := isHelper(ctx, c); err != nil {
-			return err
-		}
 		if err := a.keepGit(ctx, c, j); err != nil {
 			return err
 		}

@@ -341,3 +341,17 @@ func TestHomesOfAnotherUser(t *testing.T) {
 		t.Errorf("no users are %v, %v", users, err)
 	}
 }
+
+// TestSizeFollowsNothing: a link, also one in place of a directory, leads a look nowhere, and deep directories end it.
+func TestSizeFollowsNothing(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), t.TempDir()
+	testkit.Must(t, errors.Join(
+		os.WriteFile(filepath.Join(outside, "big"), make([]byte, 1<<20), 0o600), os.Symlink(outside, filepath.Join(dir, "way")),
+		os.WriteFile(filepath.Join(dir, "own"), make([]byte, 100<<10), 0o600), os.Link(filepath.Join(dir, "own"), filepath.Join(dir, "again")),
+		os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", 300)), 0o700),
+	))
+	if got := agenthome.Size(dir, nil); got < 100<<10 || got > 100<<10+301*8<<10 {
+		t.Errorf("it takes %d bytes", got)
+	}
+}
