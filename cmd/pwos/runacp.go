@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/cmd/pwos/internal/panel"
 	"github.com/promptware-os/pwos/door/acp"
 	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/door/hookrun"
 	"github.com/promptware-os/pwos/door/preset"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -114,8 +115,8 @@ func (g *acpGate) decide(ctx context.Context, use *acp.Use) (allowed bool, why s
 	if use.Tool != "" {
 		names = []string{schema.HostTool(use.Tool)}
 	}
-	if !g.host.Hooked() {
-		names = names[:1]
+	if !g.host.Hooked() { // of all that it may be, the first that is not simply allowed decides
+		names = names[max(0, slices.IndexFunc(names, func(name string) bool { return !g.granted(ctx, name, use) })):][:1]
 	}
 	for _, name := range names {
 		if allowed, why = g.may(ctx, name, use); allowed || ctx.Err() != nil {
@@ -126,10 +127,35 @@ func (g *acpGate) decide(ctx context.Context, use *acp.Use) (allowed bool, why s
 	return allowed, why
 }
 
-// may asks the kernel about one tool. It waits as long as a person takes to answer.
-func (g *acpGate) may(ctx context.Context, name string, use *acp.Use) (allowed bool, why string) {
+// input is what the kernel is asked about a tool.
+func (g *acpGate) input(name string, use *acp.Use) *schema.ToolUseInput {
 	in := &schema.ToolUseInput{Host: g.host.Name, Session: use.Session, Tool: name, Target: schema.Target{PID: &g.pid}}
 	in.Input, in.Cut = hook.Short(use.Input)
+	return in
+}
+
+// granted reports whether the kernel would let the agent use a tool without a question.
+func (g *acpGate) granted(ctx context.Context, name string, use *acp.Use) (yes bool) {
+	err := g.app.With(ctx, cli.UsualTimeout, g.app.DialRunning, func(ctx context.Context, c *client.Client) error {
+		out, err := check(ctx, c, g.input(name, use))
+		yes = err == nil && out.Allowed
+		return err
+	})
+	return yes && err == nil
+}
+
+// check asks the kernel what it would say about the use of a tool.
+func check(ctx context.Context, c *client.Client, in *schema.ToolUseInput) (out schema.CheckOutput, err error) {
+	data, err := schema.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	return cli.InvokeAs(ctx, c, schema.CapabilityCheck, &schema.CheckInput{PID: in.PID, Syscall: schema.HostToolUse.Type, Data: data})
+}
+
+// may asks the kernel about one tool. It waits as long as a person takes to answer.
+func (g *acpGate) may(ctx context.Context, name string, use *acp.Use) (allowed bool, why string) {
+	in := g.input(name, use)
 	if f := in.Check(); f != nil {
 		return false, f.Text()
 	}
@@ -139,14 +165,19 @@ func (g *acpGate) may(ctx context.Context, name string, use *acp.Use) (allowed b
 		if allowed, why, failed = g.ask(ctx, in, use.ID); failed == nil {
 			return allowed, why
 		}
-		err = fault.Of(failed)
+		if err = fault.Of(failed); errors.Is(err, fault.Pending) && !hookrun.Again(ctx) {
+			break
+		}
 	}
 	return false, err.Text()
 }
 
+// longestWait is longer than a kernel lets a call wait for an answer.
+const longestWait = 70 * time.Minute
+
 // ask asks the kernel once, on a connection of its own, since calls behind one that waits for an answer wait too.
 func (g *acpGate) ask(ctx context.Context, in *schema.ToolUseInput, id string) (allowed bool, why string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cli.UsualTimeout, cli.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, cli.ErrTimeout)
 	defer cancel()
 	c, err := g.app.DialRunning(ctx)
 	if err != nil {
@@ -167,11 +198,7 @@ func (g *acpGate) ask(ctx context.Context, in *schema.ToolUseInput, id string) (
 		}
 		return true, "", nil
 	}
-	data, err := schema.Marshal(in)
-	if err != nil {
-		return false, "", err
-	}
-	out, err := cli.InvokeAs(ctx, c, schema.CapabilityCheck, &schema.CheckInput{PID: in.PID, Syscall: schema.HostToolUse.Type, Data: data})
+	out, err := check(ctx, c, in)
 	return out.Allowed || out.Error == string(fault.ApprovalPending), out.Reason, err
 }
 

@@ -41,7 +41,9 @@ func readUncounted(ctx context.Context, c *client.Client) (list []uncounted) {
 				one.Login = append(one.Login, u.Name)
 			}
 		}
-		list = append(list, one)
+		if len(one.Login) > 0 { // else nothing could be done
+			list = append(list, one)
+		}
 	}
 	return list
 }
@@ -54,7 +56,13 @@ func hostIn(command []string) *preset.Host {
 	if len(command) == 0 {
 		return nil
 	}
-	return preset.Named(filepath.Base(command[0]))
+	name := filepath.Base(command[0])
+	for _, h := range preset.Hosts() {
+		if h.Name == name || h.ACP != nil && h.ACP.Adapter != "" && h.ACP.Adapter == name {
+			return h
+		}
+	}
+	return nil
 }
 
 // addUncounted adds them to what pwos status prints.

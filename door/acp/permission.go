@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -134,8 +136,9 @@ func (d *Door) endUse(which using, failed bool) {
 // useOf returns what a tool call uses.
 func useOf(session string, call object) *Use {
 	use := &Use{Session: session, ID: call.text("toolCallId"), Kind: call.text("kind"), Input: call["rawInput"]}
-	for _, more := range objectOf(call["_meta"]) { // adapters name the tool there, each below its own name
-		if name := objectOf(more).text("toolName"); name != "" {
+	meta := objectOf(call["_meta"])
+	for _, adapter := range slices.Sorted(maps.Keys(meta)) { // adapters name the tool there, each below its own name
+		if name := objectOf(meta[adapter]).text("toolName"); name != "" && use.Tool == "" {
 			use.Tool = name
 		}
 	}

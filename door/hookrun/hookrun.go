@@ -130,7 +130,7 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 		q.Use.Use = nil
 		out, err = client.Call(asking, c, schema.HostToolUse, q.Use)
 	}
-	for r.Wait > 0 && errors.Is(err, fault.ApprovalPending) && r.again(asking) { // it waits for the same question
+	for r.Wait > 0 && errors.Is(err, fault.ApprovalPending) && Again(asking) { // it waits for the same question
 		out, err = client.Call(asking, c, schema.HostToolUse, q.Use)
 	}
 	switch {
@@ -158,11 +158,11 @@ func (r *Run) use(ctx context.Context, q *hook.Question) error {
 	return nil
 }
 
-// again waits a moment, since a kernel may be set to let no call wait, and reports whether there is time for one more.
-func (r *Run) again(ctx context.Context) bool {
-	latest, _ := ctx.Deadline()
+// Again waits a moment before a call that waits for an answer is repeated, since a kernel may be set to let no call wait. It reports whether
+// there is time for one more.
+func Again(ctx context.Context) bool {
 	const moment = time.Second
-	if time.Until(latest) < 2*moment {
+	if latest, bound := ctx.Deadline(); bound && time.Until(latest) < 2*moment {
 		return false
 	}
 	select {

@@ -320,6 +320,21 @@ func TestACP(t *testing.T) {
 	}
 }
 
+// TestACPStrictest: of the tools that a use may be, one that is not allowed decides.
+func TestACPStrictest(t *testing.T) {
+	t.Parallel()
+	p := newPlaceAt(t, "")
+	args := p.fake("strict", "--allow", "Tool:fake/put")
+	testkit.Must(t, os.WriteFile(p.Path("strict.toml"), []byte("name = \"fake\"\n[acp]\nargs = [\"t-acp\"]\n[tools]\nwrite = [\"put\", \"overwrite\"]\n"), 0o600))
+	c, _, end := p.speak(args...)
+	defer end()
+	c.session(p.Path("project"))
+	result := c.do(doing{Write: []string{permit(1, "edit", "x")}, Answers: 1})
+	if got := chosen(result); got[1.0] != "no" || !strings.Contains(fmt.Sprint(result), "Tool:fake/overwrite") {
+		t.Errorf("one that may be overwrite is answered %v: %v", got, result)
+	}
+}
+
 // TestACPSettings: what docs/doors.md has for the settings of an editor starts what it says.
 func TestACPSettings(t *testing.T) {
 	t.Parallel()
