@@ -95,9 +95,9 @@ func (d *Door) Serve(ctx context.Context, fromEditor io.Reader, toEditor io.Writ
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.editor.to, d.host.to = toEditor, toHost
-	lines := make(chan read, mostWaiting)
-	go func() { // owned by nobody: no way ends a Read of a terminal or a file
-		defer close(lines)
+	messages := make(chan *message, mostWaiting) // for the host, which may not read
+	go func() {                                  // owned by nobody: no way ends a Read of a terminal or a file
+		defer close(messages)
 		in := bufio.NewReader(fromEditor)
 		for {
 			line, err := readLine(in)
@@ -105,22 +105,32 @@ func (d *Door) Serve(ctx context.Context, fromEditor io.Reader, toEditor io.Writ
 				close(d.left)
 				return
 			}
-			select {
-			case lines <- read{line, err}:
-			case <-ctx.Done():
+			m, bad := heard(line, err)
+			switch {
+			case ctx.Err() != nil:
 				return
+			case bad != nil:
+				d.editor.send(bad.answer(""))
+			case m.method == "": // of a question, which waits whatever the host does
+				d.answered(m)
+			default:
+				select {
+				case messages <- m:
+				default:
+					d.refuse(m)
+				}
 			}
 		}
 	}()
 	d.workers.Go(func() {
 		for {
 			select {
-			case r, more := <-lines:
+			case m, more := <-messages:
 				if !more {
 					_ = toHost.Close() // it may have closed its end
 					return
 				}
-				d.fromEditor(r)
+				d.fromEditor(m)
 			case <-ctx.Done():
 				return
 			}
@@ -147,10 +157,24 @@ func (d *Door) Serve(ctx context.Context, fromEditor io.Reader, toEditor io.Writ
 	}
 }
 
-// read is a line of the editor, or why there is none.
-type read struct {
-	line []byte
-	err  error
+// heard returns the message of a line, or why there is none.
+func heard(line []byte, err error) (*message, *failure) {
+	if err != nil {
+		return nil, &failure{invalidRequest, err.Error()}
+	}
+	return parse(line)
+}
+
+// refuse answers a message of the editor for which there is no room, since the host does not read.
+func (d *Door) refuse(m *message) {
+	if m.method == "session/cancel" {
+		d.cancel(objectOf(m.params).text("sessionId"))
+	}
+	if m.id == "" {
+		d.note("%s does not read what the editor says, so some of it was left out", d.options.Host)
+		return
+	}
+	d.editor.send((&failure{internalError, d.options.Host + " does not read what the editor says: try again later"}).answer(m.id))
 }
 
 // end answers the requests in flight of an editor whose host has ended.
@@ -178,29 +202,17 @@ func (d *Door) note(format string, args ...any) {
 const noFiles = `{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}`
 
 // fromEditor handles a line of the editor, which may do all that its user may.
-func (d *Door) fromEditor(r read) {
-	var m *message
-	var bad *failure
-	if r.err != nil {
-		bad = &failure{invalidRequest, r.err.Error()}
-	} else {
-		m, bad = parse(r.line)
-	}
-	switch {
-	case bad != nil:
-		d.editor.send(bad.answer(""))
-	case m.method == "":
-		d.answered(m)
-	case m.id == "":
-		if m.method == "session/cancel" {
-			d.cancel(objectOf(m.params).text("sessionId"))
-		}
-		d.host.send(m.line())
-	default:
+func (d *Door) fromEditor(m *message) {
+	if m.id != "" {
 		if bad := d.request(m); bad != nil {
 			d.editor.send(bad.answer(m.id))
 		}
+		return
 	}
+	if m.method == "session/cancel" {
+		d.cancel(objectOf(m.params).text("sessionId"))
+	}
+	d.host.send(m.line())
 }
 
 // request passes on a request of the editor, or returns why not.

@@ -383,6 +383,33 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestHostDoesNotRead: what waits for a host that does not read keeps back neither the answer to a question, nor the end of the editor;
+// what there is no room for is answered.
+func TestHostDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := connect(t, nil)
+	s.session()
+	for range 200 {
+		s.editor.send(`{"jsonrpc":"2.0","method":"_more"}`)
+	}
+	s.editor.send(`{"jsonrpc":"2.0","id":7,"method":"_late"}`)
+	s.editor.expect(`{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"fake does not read what the editor says: try again later"}}`)
+	got := make(chan acp.Answer)
+	go func() {
+		answer, _ := s.door.Ask(t.Context(), &acp.Question{Title: "x", Detail: "y"})
+		got <- answer
+	}()
+	var m struct{ ID string }
+	testkit.Must(t, json.Unmarshal([]byte(s.editor.expect(`*session/request_permission*`)), &m))
+	s.editor.send(`{"jsonrpc":"2.0","id":"` + m.ID + `","result":{"outcome":{"outcome":"selected","optionId":"once"}}}`)
+	s.editor.expect(`*"session/update"*`)
+	if answer := <-got; answer != acp.Once {
+		t.Errorf("the answer is %v", answer)
+	}
+	testkit.Must(t, s.editor.out.Close())
+	<-s.door.Left()
+}
+
 // TestEnd: a host that ends has the editor's requests answered; an editor that ends has the host's input ended.
 func TestEnd(t *testing.T) {
 	t.Parallel()

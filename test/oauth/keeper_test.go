@@ -54,7 +54,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 			defer k.mu.Unlock()
 			return k.now
 		},
-		Turn: new(sync.Mutex), Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
+		Turn: make(chan struct{}, 1), Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
 	}
 	return k
 }
