@@ -197,7 +197,9 @@ func TestEndsWhileStopped(t *testing.T) {
 func TestStopsItsInit(t *testing.T) {
 	t.Parallel()
 	for _, then := range []string{"exit 3", "exec sleep 1000"} {
-		p := start(t, openShared(t), shell(t, "kill -STOP $PPID; echo on; "+then))
+		c := shell(t, "while ! test -e go; do sleep 0.01; done; kill -STOP $PPID; echo on; "+then)
+		p := start(t, openShared(t), c)
+		testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600)) // an init that has not let go of the start yet would keep it back
 		readLine(t, p, "on")
 		p.Kill()
 		wait(t, p)
