@@ -55,7 +55,6 @@ type Door struct {
 	deciding map[string]*decision       // permissions that the host asks for, by its id
 	using    map[using]*Use             // that the kernel is to be told the end of
 	asking   map[string]chan<- *message // requests to the editor
-	sessions map[string]bool            // that the host has named
 	current  string                     // the session of the last prompt
 	noted    map[string]bool            // what Note was told of
 	workers  sync.WaitGroup
@@ -82,7 +81,7 @@ func New(o Options) *Door {
 	return &Door{
 		options: o, left: make(chan struct{}),
 		requests: make(map[string]request), deciding: make(map[string]*decision), asking: make(map[string]chan<- *message),
-		using: make(map[using]*Use), sessions: make(map[string]bool), noted: make(map[string]bool),
+		using: make(map[using]*Use), noted: make(map[string]bool),
 	}
 }
 
@@ -237,9 +236,6 @@ func (d *Door) request(m *message) *failure {
 		if m.method == "session/prompt" {
 			d.current = session
 		}
-		if session != "" {
-			d.sessions[session] = true
-		}
 	}
 	d.mu.Unlock()
 	switch {
@@ -295,11 +291,8 @@ func (d *Door) result(m *message) {
 	of, known := d.requests[m.id]
 	delete(d.requests, m.id)
 	result := objectOf(m.result)
-	if session := result.text("sessionId"); known && session != "" {
-		d.sessions[session] = true
-		if d.current == "" {
-			d.current = session
-		}
+	if session := result.text("sessionId"); known && d.current == "" {
+		d.current = session
 	}
 	var over []using
 	for which := range d.using {

@@ -267,6 +267,17 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// TestTwoTools: the kernel is asked about one tool, and not about one of two by chance.
+func TestTwoTools(t *testing.T) {
+	t.Parallel()
+	s := connect(t, nil)
+	s.session()
+	s.host.send(strings.Replace(fmt.Sprintf(asks, 5, "execute"), `"claudeCode":`, `"other":{"toolName":"Read"},"claudeCode":`, 1))
+	s.host.expect(`{"jsonrpc":"2.0","id":5,"error":{"code":-32602,*`)
+	s.host.send(strings.Replace(fmt.Sprintf(asks, 6, "execute"), `"claudeCode":`, `"other":{"toolName":"Bash"},"claudeCode":`, 1))
+	s.host.expect(fmt.Sprintf(allowed, 6))
+}
+
 // TestPlan: what is no tool, and what cannot be allowed once, the editor's user answers too.
 func TestPlan(t *testing.T) {
 	t.Parallel()
@@ -342,7 +353,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestAsk: the editor's user answers a question of the kernel's, and no one else; what ends before it is answered is taken away.
+// TestAsk: the editor's user answers a question of the kernel's, in the session of the last prompt, and no one else; what ends before it is answered is taken away.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := connect(t, nil)

@@ -1,12 +1,11 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -42,11 +41,11 @@ func (d *Door) permission(ctx context.Context, m *message) {
 		o := objectOf(one)
 		options = append(options, option{o.text("optionId"), o.text("kind")})
 	}
-	use := useOf(params.text("sessionId"), call)
+	use, bad := useOf(params.text("sessionId"), call)
 	ctx, cancel := context.WithCancel(ctx)
 	d.mu.Lock()
-	var bad *failure
 	switch {
+	case bad != nil:
 	case use.Session == "" || call.text("toolCallId") == "" || len(options) == 0:
 		bad = &failure{invalidParams, "a request for permission has a sessionId, a toolCall with a toolCallId, and options"}
 	case d.deciding[m.id] != nil:
@@ -133,14 +132,15 @@ func (d *Door) endUse(which using, failed bool) {
 	}
 }
 
-// useOf returns what a tool call uses.
-func useOf(session string, call object) *Use {
+// useOf returns what a tool call uses, or why that is not known.
+func useOf(session string, call object) (*Use, *failure) {
 	use := &Use{Session: session, ID: call.text("toolCallId"), Kind: call.text("kind"), Input: call["rawInput"]}
-	meta := objectOf(call["_meta"])
-	for _, adapter := range slices.Sorted(maps.Keys(meta)) { // adapters name the tool there, each below its own name
-		if name := objectOf(meta[adapter]).text("toolName"); name != "" && use.Tool == "" {
-			use.Tool = name
+	for _, more := range objectOf(call["_meta"]) { // adapters name the tool there, each below its own name
+		name := objectOf(more).text("toolName")
+		if name != "" && use.Tool != "" && name != use.Tool {
+			return use, &failure{invalidParams, "a tool call names one tool, and not two"}
 		}
+		use.Tool = cmp.Or(use.Tool, name)
 	}
 	if use.Kind == "" {
 		use.Kind = "other"
@@ -157,7 +157,7 @@ func useOf(session string, call object) *Use {
 		}
 		use.Input = shown.with("title", titleOf(call)).json()
 	}
-	return use
+	return use, nil
 }
 
 // titleOf returns the title of a tool call, as JSON.
@@ -211,11 +211,8 @@ func (d *Door) cancel(session string) {
 	}
 }
 
-// Question is one that the editor's user is asked.
-type Question struct {
-	Session       string // that it comes from, if the host has one of this name; else it is shown in the current one
-	Title, Detail string
-}
+// Question is one that the editor's user is asked. It is of the agent and of none of its sessions, which the kernel does not know.
+type Question struct{ Title, Detail string }
 
 // Answer is that of the editor's user.
 type Answer int
@@ -240,13 +237,10 @@ func literally(text string) string {
 // errNowhere is the error of a question before there is a session.
 var errNowhere = errors.New("the editor has no session yet")
 
-// Ask asks the editor's user, until ctx ends. The host learns nothing of it, and can neither answer nor change what is shown.
+// Ask asks the editor's user, in the session of the last prompt, until ctx ends. The host learns nothing of it, and can neither answer nor change what is shown.
 func (d *Door) Ask(ctx context.Context, q *Question) (Answer, error) {
 	d.mu.Lock()
 	session := d.current
-	if d.sessions[q.Session] {
-		session = q.Session
-	}
 	d.mu.Unlock()
 	if session == "" {
 		return None, errNowhere
