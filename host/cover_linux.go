@@ -431,4 +431,4 @@ func notifier() (fd int, err error) {
 }
 
 // instanceTime is how long a start waits for an inotify instance.
-const instanceTime = 5 * time.Second
+const instanceTime = 20 * time.Second
