@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -166,7 +165,7 @@ func (f *failure) answer(id string) []byte {
 // errTooLong is the error of a line that is longer than longestLine, and was skipped.
 var errTooLong = errors.New("the line is longer than " + strconv.Itoa(longestLine) + " bytes")
 
-// readLine reads a line that is not blank. The rest of one without an end is none: whoever wrote it has ended.
+// readLine reads the next line that is not blank. It returns io.EOF for a last line without a line feed, since its writer has ended within it.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	for {
 		var line []byte
@@ -175,9 +174,6 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			part, err := r.ReadSlice('\n')
 			more = errors.Is(err, bufio.ErrBufferFull)
 			if err != nil && !more {
-				if errors.Is(err, io.EOF) {
-					return nil, io.EOF
-				}
 				return nil, err
 			}
 			if long = long || len(line)+len(part) > longestLine; long {

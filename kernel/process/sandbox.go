@@ -189,8 +189,8 @@ func readOnly(own, p *schema.Program) (paths []string) {
 }
 
 // unnamed returns a path that a program asks for, and that the program of its spawner's sandbox does not name itself; "" if there is none.
-// Whoever names a file such as .env shows it, and whoever names what programs outside run, or what has a private copy, has it written where
-// it is: that the directory is named is not enough.
+// A file such as .env is shown to a program that names it, and a file that programs outside run, or that has a private copy, is written in
+// its own place. So the spawner must name the file too; its directory is not enough.
 func unnamed(own, asked *schema.Sandbox) string {
 	for _, at := range slices.Concat(asked.Read, asked.Write) {
 		if held.Named(path.Base(at)) && !slices.Contains(own.Read, at) && !slices.Contains(own.Write, at) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +57,13 @@ func TestQuestionsAreRare(t *testing.T) {
 	if len(m.results) != ordinary+len(hostile) || ordinary != 60 {
 		t.Fatalf("of %d ordinary calls and %d hostile ones, %d gave a result: %s", ordinary, len(hostile), len(m.results), out)
 	}
+	said := p.run("pwos", "approvals", "--all")
+	for _, found := range regexp.MustCompile(`"digest":"[^"]+"`).FindAllString(said, -1) {
+		if strings.Count(said, found) > 1 {
+			t.Errorf("the same is asked twice: %s", found)
+		}
+	}
+	t.Logf("sixty ordinary calls asked %d times", asked)
 	if asked == 0 || asked > 3 {
 		t.Errorf("sixty ordinary calls asked %d times: %s", asked, p.run("pwos", "approvals", "--all"))
 	}
